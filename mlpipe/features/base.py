@@ -1,0 +1,52 @@
+"""What every feature kind is: settings that are fitted on train rows, and a fitted state that writes itself as ONNX nodes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from mlpipe.base import Settings
+from mlpipe.columns import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mlpipe.features.graph import GraphBuilder, Part
+
+
+class Fitted(Settings):
+    """What was counted on the train rows of one column: plain numbers and text, so that JSON holds it whole."""
+
+    column: str
+
+    @abstractmethod
+    def emit(self, graph: GraphBuilder) -> list[Part]:
+        """Adds this column's input and nodes to the graph; returns the tensor columns that they make."""
+
+    def remarks(self) -> list[str]:
+        """What a user should know about this column, such as that it carries nothing."""
+        return []
+
+    def known(self) -> frozenset[str] | None:
+        """The values with a code of their own, or None when any value is as good as another."""
+        return None
+
+    def strict(self) -> bool:
+        """Whether a value that was not seen in training is a fault."""
+        return False
+
+
+class Feature(Settings):
+    """One kind of preprocessing for some columns."""
+
+    columns: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    @abstractmethod
+    def raw(self, column: str) -> Column:
+        """The typed raw column that this feature reads."""
+
+    @abstractmethod
+    def fit(self, column: str, values: pa.ChunkedArray) -> Fitted:
+        """The fitted state of one column from its typed train values."""

@@ -1,0 +1,40 @@
+"""What every model kind is: settings that build a network from plain numbers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlpipe.base import Settings
+from mlpipe.schema import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from torch import nn
+
+
+class Model(Settings):
+    """A kind of network. The module that `build` returns is called with the present tensors by name and gives [B, outputs]."""
+
+    @abstractmethod
+    def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
+        """The network, its weights drawn from torch's current generator. `arguments` are what `measure` found."""
+
+    def measure(self, encoded: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Numbers that the network needs from the encoded train rows (bin edges, say); plain data, kept in model.json."""
+        return {}
+
+    def candidates(self) -> tuple[Model, ...]:
+        """Settings to try when one of them says `auto`; the best on the valid rows is taken. Empty: nothing to choose."""
+        return ()
+
+    def code(self, base: Path) -> list[tuple[str, Path]]:
+        """Files of the user's own code, as (path for people, where it lies); their digests enter the id."""
+        return []
+
+    def resolved_against(self, base: Path) -> Model:
+        """The same model, able to find files that its settings name relative to the pipeline file's folder."""
+        return self

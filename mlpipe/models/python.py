@@ -1,0 +1,132 @@
+"""Model `python`: the user's own module, from a file beside the pipeline file or from an installed package."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import PrivateAttr, field_validator
+
+from mlpipe.errors import SpecError, did_you_mean
+from mlpipe.models.base import Model
+from mlpipe.schema import Tensors
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Python(Model):
+    """`object: "my_net.py:Net"` (a file, relative to the pipeline file) or `object: "package.module:Net"` (installed).
+
+    The class is a torch.nn.Module, made as `Net(tensors, outputs, **options)`, where `tensors` has the tuples of names
+    `numeric`, `plain`, `category` and the tuple `cardinalities`; it is called with those that are not empty, by name:
+    `forward(numeric=..., category=...)`, and gives float32 [B, outputs]. Its file enters the id, and so do the
+    modules beside it that it imports.
+    """
+
+    kind: Literal["python"] = "python"
+    object: str
+    options: dict[str, Any] = {}
+    _base: Path | None = PrivateAttr(default=None)
+
+    @field_validator("object")
+    @classmethod
+    def _two_parts(cls, value: str) -> str:
+        where, _, name = value.rpartition(":")
+        if not where or not name.isidentifier():
+            raise ValueError(f"{value!r} is not of the form file.py:Class or package.module:Class")
+        return value
+
+    def resolved_against(self, base: Path) -> Python:
+        """Knows the pipeline file's folder."""
+        copy = self.model_copy()
+        copy._base = base  # noqa: SLF001 (its own class)
+        return copy
+
+    @property
+    def _is_file(self) -> bool:
+        return self.object.rpartition(":")[0].endswith(".py")
+
+    def _file(self, base: Path) -> Path:
+        where = self.object.rpartition(":")[0]
+        if self._is_file:
+            path = base / where
+            if not path.is_file():
+                raise SpecError(f"train.model.object: there is no file {where} (relative to the pipeline file's folder)")
+            return path
+        top, *rest = where.split(".")
+        found = importlib.util.find_spec(top)
+        if found is None:
+            raise SpecError(f"train.model.object: no installed package {top!r}", hint="install it, or name a file: my_net.py:Net")
+        root = Path(found.submodule_search_locations[0]) if found.submodule_search_locations else Path(found.origin or "")
+        path = root.joinpath(*rest) if rest else root
+        for candidate in (path.with_suffix(".py"), path / "__init__.py", path):
+            if candidate.is_file():
+                return candidate
+        raise SpecError(f"train.model.object: package {top!r} has no module {where!r}")
+
+    def code(self, base: Path) -> list[tuple[str, Path]]:
+        """The class's file and what it imports from its own folder, in sorted order."""
+        main = self._file(base)
+        found, waiting = {main}, [main]
+        while waiting:
+            for path in _local_imports(waiting.pop(), main.parent):
+                if path not in found:
+                    found.add(path)
+                    waiting.append(path)
+        shown = self.object.rpartition(":")[0] if self._is_file else main.name
+        return [(shown if p == main else p.relative_to(main.parent).as_posix(), p) for p in sorted(found, key=lambda p: (p != main, p))]
+
+    def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
+        """An instance of the class. Raises SpecError when it is not there, is no module or refuses its options."""
+        from torch import nn
+
+        where, _, name = self.object.rpartition(":")
+        module = self._load(where)
+        found = getattr(module, name, None)
+        if found is None:
+            names = [n for n in vars(module) if not n.startswith("_")]
+            raise SpecError(f"train.model.object: {where} has no {name!r}", hint=did_you_mean(name, names))
+        if not (isinstance(found, type) and issubclass(found, nn.Module)):
+            raise SpecError(f"train.model.object: {self.object} is no torch.nn.Module class")
+        try:
+            return found(tensors, outputs, **self.options)
+        except TypeError as fault:
+            raise SpecError(f"train.model.object: {self.object} cannot be made: {fault}", hint="it is called as Net(tensors, outputs, **options)") from fault
+
+    def _load(self, where: str) -> Any:
+        if not self._is_file:
+            return importlib.import_module(where)
+        path = self._file(self._base or Path())
+        spec = importlib.util.spec_from_file_location(f"mlpipe_user_{path.stem}", path)
+        assert spec is not None and spec.loader is not None  # a .py file has a loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        sys.path.insert(0, str(path.parent))  # so that it finds the modules beside it
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(path.parent))
+        return module
+
+
+def _local_imports(file: Path, folder: Path) -> list[Path]:
+    """Files in `folder` that a Python file imports by name. Raises SpecError when it is not Python."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"), filename=file.name)
+    except SyntaxError as fault:
+        raise SpecError(f"{file.name}, line {fault.lineno}: {fault.msg}") from None
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            stem = node.module or ""
+            names.update([stem, *(f"{stem}.{alias.name}".lstrip(".") for alias in node.names)])
+    paths = [folder.joinpath(*name.split(".")) for name in names if name]
+    return [p for path in paths for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()]

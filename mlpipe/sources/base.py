@@ -1,0 +1,147 @@
+"""What every source kind is: files that yield chunks of raw rows, cells as they stand, and that can say where a row lies."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from mlpipe.base import NumberFormat, Settings, expand
+from mlpipe.columns import Chunk
+from mlpipe.errors import DataError, did_you_mean, listed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+CHUNK_ROWS = 65_536
+
+
+class Source(Settings):
+    """Where rows come from. Only what is listed as missing counts as missing; blanks are kept unless `strip` is set."""
+
+    path: str | Annotated[tuple[str, ...], Field(min_length=1)]
+    missing: tuple[str, ...] = ("",)
+    missing_by_column: dict[str, tuple[str, ...]] = {}
+    strip: bool = False
+    replace: dict[str, dict[str, str]] = {}
+
+    @classmethod
+    def locations(cls) -> frozenset[str]:
+        """The path keeps `${env:NAME}`."""
+        return frozenset({"path"})
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """How numbers are written in this source's text."""
+        return NumberFormat()
+
+    def files(self, base: Path) -> list[tuple[str, Path]]:
+        """The files as (the path as written, relative to `base`; where it lies), globs in sorted order.
+
+        Raises DataError when a path or glob matches nothing.
+        """
+        found: list[tuple[str, Path]] = []
+        for written in [self.path] if isinstance(self.path, str) else self.path:
+            pattern = expand(written)
+            whole = base / pattern
+            if whole.exists() and whole.is_dir():
+                raise DataError(f"{pattern} is a folder, not a file", hint=f"name its files, such as {pattern.rstrip('/')}/*.csv")
+            if whole.exists():
+                found.append((written, whole))
+                continue
+            matches = sorted(glob.glob(str(whole), recursive=True)) if glob.has_magic(str(pattern)) else []
+            if not matches:
+                kind = "no file matches" if glob.has_magic(pattern) else "there is no file"
+                raise DataError(f"{kind} {pattern} (relative to the pipeline file's folder)", hint=_neighbour(whole))
+            found += [(Path(os.path.relpath(match, base)).as_posix(), Path(match)) for match in matches if Path(match).is_file()]
+        return found
+
+    @abstractmethod
+    def names(self, file: Path) -> list[str]:
+        """The column names of one file. Raises DataError when it has none."""
+
+    @abstractmethod
+    def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Batches of one file's rows with these columns, cells as they stand (text columns dictionary-encoded)."""
+
+    def place(self, file: Path, row: int) -> str:
+        """Where row number `row` (from 0) of a file lies, for a message."""
+        return f"row {row + 1}"
+
+    def chunks(self, base: Path, columns: Sequence[str]) -> Iterator[Chunk]:
+        """All files' rows in order, stripped, replaced, and with the missing cells null."""
+        for written, file in self.files(base):
+            first = 0
+            self.check_header(written, file, columns)
+            for batch in self.cells(file, columns):
+                if batch.num_rows:
+                    yield Chunk(self.cleaned(batch), written, first)
+                    first += batch.num_rows
+
+    def check_header(self, written: str, file: Path, columns: Sequence[str]) -> list[str]:
+        """The file's column names, each once, the wanted ones among them. Raises DataError otherwise."""
+        names = self.names(file)
+        twice = {name: [i + 1 for i, other in enumerate(names) if other == name] for name in names if names.count(name) > 1}
+        if twice:
+            faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
+            raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them in the file")
+        absent = [name for name in columns if name not in names]
+        if absent:
+            what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
+            raise DataError(f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "name a column that is there")
+        return names
+
+    def cleaned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Strip, replace and missing tokens, once for each distinct text of a column."""
+        import pyarrow as pa
+
+        arrays = []
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            kind = array.type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                array = array.dictionary_encode()
+            if pa.types.is_dictionary(array.type) and _is_text(array.type.value_type):
+                array = self._cleaned_text(name, array)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _cleaned_text(self, name: str, array: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        replace = self.replace.get(name, {})
+        missing = {*self.missing, *self.missing_by_column.get(name, ())}
+        fresh: list[str | None] = []
+        for text in array.dictionary.to_pylist():
+            if text is not None:
+                text = text.strip() if self.strip else text
+                text = replace.get(text, text)
+            fresh.append(None if text is None or text in missing else text)
+        table: dict[str, int] = {}
+        codes: np.ndarray = np.array([-1 if text is None else table.setdefault(text, len(table)) for text in fresh] + [-1], dtype=np.int32)
+        old = array.indices.fill_null(len(fresh)).to_numpy(zero_copy_only=False)
+        new = codes[old]
+        indices = pa.array(new, pa.int32(), mask=new < 0)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(list(table), pa.string()))
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _neighbour(path: Path) -> str:
+    """A hint for a file that is not there."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f"the folder {folder.name!r} is not there either; paths are relative to the pipeline file"
+    names = sorted(p.name for p in folder.iterdir() if p.is_file())
+    return did_you_mean(path.name, names) or (f"the folder holds: {listed(names)}" if names else "the folder is empty")
+

@@ -1,0 +1,91 @@
+"""Source `jsonl`: one JSON object a line."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mlpipe.errors import DataError
+from mlpipe.sources.base import CHUNK_ROWS, Source
+from mlpipe.sources.streams import Compression, open_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Jsonl(Source):
+    """JSON Lines, plain or compressed. A null, or a name that a line lacks, is missing.
+
+    Numbers keep the digits that the file has, so that a long identifier stays whole and a quoted value is never retyped;
+    true and false become the texts `true` and `false`.
+    """
+
+    kind: Literal["jsonl"] = "jsonl"
+    compression: Compression = "auto"
+
+    def names(self, file: Path) -> list[str]:
+        """Every name that a line of the file has, in order of first appearance."""
+        found: dict[str, None] = {}
+        for _, record in self._records(file):
+            found.update(dict.fromkeys(record))
+        if not found:
+            raise DataError(f"{file.name} is empty: no rows", hint="is it the right file?")
+        return list(found)
+
+    def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Every value as text."""
+        import pyarrow as pa
+
+        records = self._records(file)
+        while batch := list(islice(records, CHUNK_ROWS)):
+            arrays = [
+                pa.array([self._cell(record.get(name), name, line, file) for line, record in batch], pa.string()).dictionary_encode() for name in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def place(self, file: Path, row: int) -> str:
+        """The line of a row."""
+        for line, _ in islice(self._records(file), row, row + 1):
+            return f"line {line}"
+        return f"row {row + 1}"
+
+    def _cell(self, value: Any, name: str, line: int, file: Path) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        raise DataError(f"{file.name}, line {line}: {name!r} holds {json.dumps(value)[:60]}, which is no single value", hint="flatten it first")
+
+    def _records(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=str, parse_int=str, parse_constant=_constant)
+        with open_bytes(file, self.compression) as raw:
+            number = 0
+            try:
+                for line in io.TextIOWrapper(raw, encoding="utf-8-sig"):
+                    number += 1
+                    if not line.strip():
+                        continue
+                    record = decoder.decode(line.strip())
+                    if not isinstance(record, dict):
+                        raise ValueError(f"a {type(record).__name__} instead of an object")
+                    yield number, record
+            except UnicodeDecodeError as fault:
+                raise DataError(f"{file.name}, about line {number + 1}: not UTF-8 ({fault.reason})", hint="JSON Lines is UTF-8; convert the file") from None
+            except ValueError as fault:
+                raise DataError(f"{file.name}, line {number}: {fault}", hint="each line must be one JSON object") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} stands twice")
+    return record
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
