@@ -91,7 +91,7 @@ def json_text(value: Any) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a whole file of UTF-8 with `\\n` line ends."""
+    """Writes a whole file of UTF-8 with line feeds as line ends."""
     path.write_bytes(text.encode())
 
 
@@ -112,7 +112,7 @@ def replace_file(path: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(aside, path)
+            aside.replace(path)
             sync_folder(path.parent)
         finally:
             aside.unlink(missing_ok=True)

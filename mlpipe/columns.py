@@ -197,7 +197,6 @@ ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -210,7 +209,9 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
         moment = None if text is None else parse_moment(text, form)
         parsed.append(moment)
         bad.append(text is not None and moment is None)
-    return pa.array(parsed, pa.int64()).cast(pa.timestamp("us")), _where(pa.array(bad, pa.bool_()), array, f"is not a time of the form {form!r}")
+    return pa.array(parsed, pa.int64()).cast(pa.timestamp("us")), _where(
+        pa.array(bad, pa.bool_()), array, f"is not a time of the form {form!r}"
+    )
 
 
 def parse_moment(text: str, form: str) -> int | None:
@@ -248,7 +249,8 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
     values = (values ^ (values >> np.uint64(30))) * np.uint64(P2)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(P3)
-    return values ^ (values >> np.uint64(31))
+    mixed: np.ndarray = values ^ (values >> np.uint64(31))
+    return mixed
 
 
 def row_hash(rows: pa.RecordBatch, columns: list[str], seed: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -33,10 +33,8 @@ class Console:
         self._write(f"mlpipe: warning: {text}")
 
     def _write(self, text: str) -> None:
-        try:
+        with suppress(OSError, ValueError):  # stderr may be closed (cron, `2>&-`): losing a message must not end the run
             print(text, file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # stderr was closed (cron, `2>&-`): losing a message must not end the run
-            pass
 
     def terminal(self) -> bool:
         """Whether stderr is a terminal, so that a bar may be redrawn."""

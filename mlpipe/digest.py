@@ -120,7 +120,7 @@ class TensorDigest:
         if shape:
             shape[0] += piece.shape[0]
         if little.size:
-            digest.update(little.reshape(-1).view(np.uint8))
+            digest.update(_raw(little.reshape(-1)))
 
     def hexdigest(self) -> str:
         """The digest of what was fed so far."""
@@ -159,7 +159,7 @@ class TableDigest:
         for name, kind, digests in self._columns:
             array = batch.column(name)
             valid = pc.is_valid(array).cast(pa.uint8()).to_numpy(zero_copy_only=False)
-            digests[0].update(np.ascontiguousarray(valid))
+            digests[0].update(_raw(valid))
             if kind == "text":
                 lengths, data = _text_bytes(array)
                 digests[1].update(data)
@@ -170,7 +170,7 @@ class TableDigest:
                 values = np.where(np.isnan(values), np.nan, values).astype("<f8")
             else:
                 values = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).astype("<i8", copy=False)
-            digests[1].update(np.ascontiguousarray(values).view(np.uint8))
+            digests[1].update(_raw(values))
 
     def hexdigest(self) -> str:
         """The digest of what was fed so far."""
@@ -190,6 +190,13 @@ def _text_bytes(array: pa.Array) -> tuple[Any, Any]:
     lengths = pc.binary_length(array).cast(pa.int64()).to_numpy(zero_copy_only=False).astype("<i8", copy=False)
     _, offsets, data = array.buffers()
     if data is None or len(array) == 0:
-        return np.ascontiguousarray(lengths).view(np.uint8), b""
+        return _raw(lengths), b""
     ends = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-    return np.ascontiguousarray(lengths).view(np.uint8), memoryview(data)[int(ends[0]) : int(ends[-1])]
+    return _raw(lengths), memoryview(data)[int(ends[0]) : int(ends[-1])]
+
+
+def _raw(array: np.ndarray) -> Any:
+    """The bytes of an array, without a copy where it is contiguous."""
+    import numpy as np
+
+    return np.ascontiguousarray(array).view(np.uint8)

@@ -84,7 +84,7 @@ class LockedError(MlpipeError):
     exit_code = 75
 
 
-class Interrupted(MlpipeError):
+class StoppedError(MlpipeError):
     """SIGINT or SIGTERM arrived. `exit_code` is 128 plus the signal's number."""
 
     def __init__(self, signum: int, message: str, *, hint: str | None = None) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from mlpipe import manifest as manifests
 from mlpipe.base import json_text, machine_faults, replace_file, sync_folder, write_json, write_text
-from mlpipe.errors import LockedError
+from mlpipe.errors import IntegrityError, LockedError
 from mlpipe.manifest import NAME, VOLATILE, Identity, Manifest
 
 STAGES = ("prepare", "train", "evaluate", "export")
@@ -68,9 +68,16 @@ class RunFolder:
             with machine_faults(self.root):
                 lock.acquire(poll_interval=0.1)
         except Timeout:
-            raise LockedError(f"the run {self.root.name!r} is locked by {_holder(holder)}", hint="wait for it, or use --wait-lock SECONDS") from None
+            raise LockedError(
+                f"the run {self.root.name!r} is locked by {_holder(holder)}", hint="wait for it, or use --wait-lock SECONDS"
+            ) from None
         try:
-            me = {"pid": os.getpid(), "host": platform.node(), "start": datetime.now(UTC).isoformat(timespec="seconds"), "command": _command()}
+            me = {
+                "pid": os.getpid(),
+                "host": platform.node(),
+                "start": datetime.now(UTC).isoformat(timespec="seconds"),
+                "command": _command(),
+            }
             replace_file(holder, json_text(me).encode())
             self._recover()
             yield
@@ -149,8 +156,8 @@ def judge(folder: Path, identity: Identity, parents: Sequence[Manifest]) -> Stat
     """Whether the result in `folder` is what the stage would make now. The same `Identity` is written when it runs."""
     try:
         manifest = manifests.load(folder)
-    except manifests.IntegrityError as fault:
-        return State("stale", fault.message, None)
+    except IntegrityError as broken:
+        return State("stale", broken.message, None)
     if manifest is None:
         return State("stale", "has not run", None)
     if fault := manifests.edited(manifest):

@@ -173,7 +173,9 @@ class PipelineSpec(Settings):
         if isinstance(split, RandomSplit) and split.stratify and self.task.kind != "classification":
             found.append((("prepare", "split", "stratify"), "only classes can be stratified"))
         usable = [name for name, metric in METRICS.items() if metric.task == self.task.kind]
-        asked = [(("evaluate", "metrics", i), name) for i, name in enumerate(self.evaluate.metrics or ())]
+        asked: list[tuple[tuple[str | int, ...], str]] = [
+            (("evaluate", "metrics", i), name) for i, name in enumerate(self.evaluate.metrics or ())
+        ]
         asked += [(("evaluate", "gates", i, "metric"), gate.metric) for i, gate in enumerate(self.evaluate.gates)]
         asked += [(("train", "monitor"), self.train.monitor)] if self.train.monitor != "loss" else []
         for where, name in asked:
@@ -206,7 +208,9 @@ def load_pipeline(file: Path, overrides: Sequence[str] = ()) -> Pipeline:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         names = [p.name for p in file.parent.glob("*.y*ml")] if file.parent.is_dir() else []
-        raise SpecError(f"there is no pipeline file {file}", hint=did_you_mean(file.name, names) or "mlpipe init DATA --target COLUMN writes one") from None
+        raise SpecError(
+            f"there is no pipeline file {file}", hint=did_you_mean(file.name, names) or "mlpipe init DATA --target COLUMN writes one"
+        ) from None
     except (OSError, UnicodeDecodeError) as fault:
         raise SpecError(f"{file} cannot be read: {fault}") from None
     tree = parse_yaml(text, file)
@@ -216,7 +220,7 @@ def load_pipeline(file: Path, overrides: Sequence[str] = ()) -> Pipeline:
         apply_override(tree, override)
     try:
         spec = PipelineSpec.model_validate(plain(tree))
-        faults = [(where, what, None) for where, what in spec.faults()]
+        faults: list[tuple[tuple[str | int, ...], str, str | None]] = [(where, what, None) for where, what in spec.faults()]
     except ValidationError as fault:
         errors = fault.errors()
         inner = [error for error in errors if not (error["type"] == "too_short" and any(_below(error, other) for other in errors))]
@@ -244,17 +248,19 @@ def parse_yaml(text: str, file: Path | str) -> Any:
         mark = fault.problem_mark or fault.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = (fault.problem or str(fault)).split("\n")[0]
-        raise SpecError(f"{file}{where}: {problem}", hint="the file is no valid YAML there: indentation, quotes and colons are the usual causes") from None
+        raise SpecError(
+            f"{file}{where}: {problem}", hint="the file is no valid YAML there: indentation, quotes and colons are the usual causes"
+        ) from None
     except YAMLError as fault:
         raise SpecError(f"{file}: {str(fault).splitlines()[0]}") from None
 
 
 def plain(value: Any) -> Any:
-    """ruamel's round-trip values as plain Python ones; a date as the text it is."""
+    """Ruamel's round-trip values as plain Python ones; a date as the text it is."""
     import datetime
 
     if isinstance(value, Mapping):
-        return {str(key) if not isinstance(key, str) else str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, bool) or value is None:
@@ -282,7 +288,9 @@ def apply_override(tree: Any, override: str) -> None:
         last = i == len(names) - 1
         if isinstance(node, list):
             if not name.isdigit() or int(name) >= len(node):
-                raise SpecError(f"--set {path}: {'.'.join(names[:i])} is a list of {len(node)}; {name!r} is no place in it", hint="places count from 0")
+                raise SpecError(
+                    f"--set {path}: {'.'.join(names[:i])} is a list of {len(node)}; {name!r} is no place in it", hint="places count from 0"
+                )
             key: Any = int(name)
         elif isinstance(node, dict):
             key = name
@@ -386,14 +394,13 @@ def _fault_line(file: Path, tree: Any, where: Sequence[int | str], what: str, hi
 
 def line_of(tree: Any, where: Sequence[int | str]) -> int:
     """The line (from 1) on which the deepest part of `where` that the file has stands."""
-    line, node = 1, tree
+    line = 1
+    node: Any = tree
     for part in where:
         marks = getattr(getattr(node, "lc", None), "data", None) or {}
         if part in marks:
             line = marks[part][0] + 1
-        if isinstance(node, dict) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+        if (isinstance(node, dict) and part in node) or (isinstance(node, list) and isinstance(part, int) and part < len(node)):
             node = node[part]
         else:
             break

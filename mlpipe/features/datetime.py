@@ -54,7 +54,9 @@ class FittedDatetime(Fitted):
         for part in self.parts:
             if part in ("age", "year"):
                 value = held if part == "age" else graph.node("Cast", [calendar.part("year")], f"{c}/year/double", to=11)
-                centred = graph.node("Sub", [value, graph.constant(f"{c}/{part}/mean", np.array([[self.mean[part]]]))], f"{c}/{part}/centred")
+                centred = graph.node(
+                    "Sub", [value, graph.constant(f"{c}/{part}/mean", np.array([[self.mean[part]]]))], f"{c}/{part}/centred"
+                )
                 deviation = graph.constant(f"{c}/{part}/deviation", np.array([[self.deviation[part]]]))
                 scaled = graph.node("Div", [centred, deviation], f"{c}/{part}/scaled")
                 bounds = [graph.constant(f"{c}/{part}/{side}", np.array(bound)) for side, bound in (("least", -10.0), ("most", 10.0))]

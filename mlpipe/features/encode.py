@@ -51,13 +51,14 @@ def doubles(array: pa.Array, column: Column) -> np.ndarray:
 
 
 def _texts(array: Any) -> np.ndarray:
-    """object [rows] of text, missing as "" (onnxruntime would turn a NaN into the text "nan")."""
+    """Object [rows] of text, missing as "" (onnxruntime would turn a NaN into the text "nan")."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
         table = np.array([*array.dictionary.to_pylist(), ""], dtype=object)
         codes: np.ndarray = array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
-        return table[codes]
+        texts: np.ndarray = table[codes]
+        return texts
     return np.array(array.fill_null("").to_pylist(), dtype=object)
 
 

@@ -14,7 +14,7 @@ from mlpipe.metrics.base import Metric, Outcome, Undefined
 
 
 class Codes:
-    """An outcome in numbers: `truth` and `label` int64 [N], `scores` float64 [N, classes] that sum to 1, `classes` with unseen ones last."""
+    """An outcome in numbers: `truth`, `label` int64 [N]; `scores` float64 [N, classes] that sum to 1; `classes`, unseen last."""
 
     def __init__(self, outcome: Outcome) -> None:
         unseen = sorted(set(outcome.truth.tolist()) - set(outcome.classes))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlpipe.metrics.base import Metric, Outcome, Undefined
+from mlpipe.metrics.base import Metric, Undefined
 
 
 def _rmse(y: np.ndarray, p: np.ndarray) -> float:

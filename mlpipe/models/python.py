@@ -97,7 +97,9 @@ class Python(Model):
         try:
             return found(tensors, outputs, **self.options)
         except TypeError as fault:
-            raise SpecError(f"train.model.object: {self.object} cannot be made: {fault}", hint="it is called as Net(tensors, outputs, **options)") from fault
+            raise SpecError(
+                f"train.model.object: {self.object} cannot be made: {fault}", hint="it is called as Net(tensors, outputs, **options)"
+            ) from fault
 
     def _load(self, where: str) -> Any:
         if not self._is_file:

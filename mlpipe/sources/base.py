@@ -94,7 +94,9 @@ class Source(Settings):
         absent = [name for name in columns if name not in names]
         if absent:
             what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
-            raise DataError(f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "name a column that is there")
+            raise DataError(
+                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "name a column that is there"
+            )
         return names
 
     def cleaned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -144,4 +146,3 @@ def _neighbour(path: Path) -> str:
         return f"the folder {folder.name!r} is not there either; paths are relative to the pipeline file"
     names = sorted(p.name for p in folder.iterdir() if p.is_file())
     return did_you_mean(path.name, names) or (f"the folder holds: {listed(names)}" if names else "the folder is empty")
-

@@ -114,7 +114,7 @@ class Csv(Source):
         """The bytes as Arrow reads them: UTF-8, without comments and lines to skip."""
         if self.is_utf8 and self.comment is None and not self.skip_lines:
             return raw
-        return cast(IO[bytes], io.BufferedReader(_Rewritten(self._lines(raw, file)), BLOCK_BYTES))
+        return cast("IO[bytes]", io.BufferedReader(_Rewritten(self._lines(raw, file)), BLOCK_BYTES))
 
     @property
     def is_utf8(self) -> bool:
@@ -144,7 +144,8 @@ class Csv(Source):
                 what = str(fault)
                 what = "a quote is opened and never closed" if "unexpected end" in what else what
                 raise DataError(
-                    f"{lines.name}, line {lines.begin}: {what}", hint="mend the quoting, or set `quote` (null for none) and `escape` to what the file uses"
+                    f"{lines.name}, line {lines.begin}: {what}",
+                    hint="mend the quoting, or set `quote` (null for none) and `escape` to what the file uses",
                 ) from None
             if record:
                 yield lines.begin or 1, record

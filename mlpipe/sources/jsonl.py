@@ -43,7 +43,8 @@ class Jsonl(Source):
         records = self._records(file)
         while batch := list(islice(records, CHUNK_ROWS)):
             arrays = [
-                pa.array([self._cell(record.get(name), name, line, file) for line, record in batch], pa.string()).dictionary_encode() for name in columns
+                pa.array([self._cell(record.get(name), name, line, file) for line, record in batch], pa.string()).dictionary_encode()
+                for name in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
@@ -58,7 +59,9 @@ class Jsonl(Source):
             return value
         if isinstance(value, bool):
             return "true" if value else "false"
-        raise DataError(f"{file.name}, line {line}: {name!r} holds {json.dumps(value)[:60]}, which is no single value", hint="flatten it first")
+        raise DataError(
+            f"{file.name}, line {line}: {name!r} holds {json.dumps(value)[:60]}, which is no single value", hint="flatten it first"
+        )
 
     def _records(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=str, parse_int=str, parse_constant=_constant)
@@ -74,7 +77,9 @@ class Jsonl(Source):
                         raise ValueError(f"a {type(record).__name__} instead of an object")
                     yield number, record
             except UnicodeDecodeError as fault:
-                raise DataError(f"{file.name}, about line {number + 1}: not UTF-8 ({fault.reason})", hint="JSON Lines is UTF-8; convert the file") from None
+                raise DataError(
+                    f"{file.name}, about line {number + 1}: not UTF-8 ({fault.reason})", hint="JSON Lines is UTF-8; convert the file"
+                ) from None
             except ValueError as fault:
                 raise DataError(f"{file.name}, line {number}: {fault}", hint="each line must be one JSON object") from None
 

@@ -39,22 +39,22 @@ def _opened(file: Path, kind: Compression) -> IO[bytes]:
     if kind == "gz":
         import gzip
 
-        return cast(IO[bytes], gzip.open(file, "rb"))
+        return cast("IO[bytes]", gzip.open(file, "rb"))
     if kind == "bz2":
         import bz2
 
-        return cast(IO[bytes], bz2.open(file, "rb"))
+        return cast("IO[bytes]", bz2.open(file, "rb"))
     if kind == "xz":
         import lzma
 
-        return cast(IO[bytes], lzma.open(file, "rb"))
+        return cast("IO[bytes]", lzma.open(file, "rb"))
     if kind == "zst":
         return _whole_zstd(file)
     return file.open("rb")
 
 
 def _whole_zstd(file: Path) -> IO[bytes]:
-    """zstandard reads a cut-off file as if it ended there; a reader that minds is made of its decompression object."""
+    """Zstandard reads a cut-off file as if it ended there; a reader that minds is made of its decompression object."""
     import io
 
     import zstandard
@@ -92,4 +92,4 @@ def _whole_zstd(file: Path) -> IO[bytes]:
             self._file.close()
             super().close()
 
-    return cast(IO[bytes], io.BufferedReader(Reader(), 1 << 18))
+    return cast("IO[bytes]", io.BufferedReader(Reader(), 1 << 18))

@@ -35,7 +35,8 @@ class ColumnAssigner(Assigner):
                 f"column {self.column!r} holds {unclaimed[0]!r}, which is neither train, valid nor test",
                 hint="name it under prepare.split.train, .valid_values or .test_values",
             )
-        return np.array([self.table.get(value, TRAIN) for value in values], dtype=np.uint8)[codes]
+        found: np.ndarray = np.array([self.table.get(value, TRAIN) for value in values], dtype=np.uint8)[codes]
+        return found
 
 
 class ColumnSplit(SplitSettings):

@@ -28,7 +28,10 @@ class TimeAssigner(Assigner):
 
         array: Any = rows.column(self.column)
         if array.null_count:
-            raise DataError(f"{array.null_count} rows have no {self.column!r}, by which they are split", hint="drop those rows or split by something else")
+            raise DataError(
+                f"{array.null_count} rows have no {self.column!r}, by which they are split",
+                hint="drop those rows or split by something else",
+            )
         micros: np.ndarray = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
         return micros
 
@@ -44,7 +47,7 @@ class TimeAssigner(Assigner):
             return
         valid, test = self.shares
         at = [1 - valid - test, 1 - test]
-        found = [int(times[min(int(round(share * len(times))), len(times) - 1)]) for share in at]
+        found = [int(times[min(round(share * len(times)), len(times) - 1)]) for share in at]
         first, second = self.bounds
         self.bounds = (found[0] if valid > 0 and first is None else first, found[1] if test > 0 and second is None else second)
 

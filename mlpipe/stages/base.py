@@ -125,7 +125,9 @@ def check_whole(parent: Manifest) -> None:
     """Raises IntegrityError when an artifact of a finished stage is not what its manifest says."""
     if faults := broken_outputs(parent):
         raise IntegrityError(
-            f"the result of {parent.stage} is not what its manifest says", faults=faults, hint=f"run mlpipe {parent.stage} again, or put the files back"
+            f"the result of {parent.stage} is not what its manifest says",
+            faults=faults,
+            hint=f"run mlpipe {parent.stage} again, or put the files back",
         )
 
 
@@ -138,7 +140,9 @@ def ready(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ma
     folder = context.folder.stage(stage.name)
     manifest = manifests.load(folder)
     if manifest is None:
-        raise NotReadyError(f"{stage.name} did not finish: there is no {folder / manifests.NAME}", hint=f"run mlpipe {stage.name} first, or mlpipe run")
+        raise NotReadyError(
+            f"{stage.name} did not finish: there is no {folder / manifests.NAME}", hint=f"run mlpipe {stage.name} first, or mlpipe run"
+        )
     check_whole(manifest)
     try:
         identity = stage.identity(context, parents).as_dict()
@@ -147,7 +151,9 @@ def ready(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ma
         recorded = manifest.identity
         identity = {**recorded, "config": Identity(stage.name, stage.version, stage.config(context.pipeline), []).as_dict()["config"]}
     if changed := differences(manifest.identity, identity):
-        raise NotReadyError(f"{stage.name} ran with other settings or data", faults=changed, hint=f"run mlpipe {stage.name} again, or mlpipe run")
+        raise NotReadyError(
+            f"{stage.name} ran with other settings or data", faults=changed, hint=f"run mlpipe {stage.name} again, or mlpipe run"
+        )
     return manifest
 
 

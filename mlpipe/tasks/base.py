@@ -34,7 +34,7 @@ class FittedTask(Settings):
 
     @abstractmethod
     def activate(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Network outputs [B, outputs] -> scores: probabilities float32 [B, classes], or predictions float64 [B, 1] in the target's own units."""
+        """Network outputs [B, outputs] -> scores: probabilities float32 [B, classes], or float64 [B, 1] in the target's units."""
 
     @abstractmethod
     def decode(self, scores: np.ndarray) -> np.ndarray:

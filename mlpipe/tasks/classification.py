@@ -41,19 +41,20 @@ class FittedClassification(FittedTask):
         number = {name: i for i, name in enumerate(self.classes)}
         table = np.array([*(number.get(v, UNSEEN) for v in array.dictionary.to_pylist()), UNSEEN], dtype=np.int64)
         codes: np.ndarray = array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
-        return table[codes]
+        numbers: np.ndarray = table[codes]
+        return numbers
 
     def loss(self, outputs: torch.Tensor, target: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
         """Cross-entropy, each row weighted by its class's weight if weights [classes] are given, over the weights' sum."""
-        from torch.nn import functional as F
+        from torch.nn import functional
 
         if self.outputs > 1:
-            return F.cross_entropy(outputs, target, weight=weights)
+            return functional.cross_entropy(outputs, target, weight=weights)
         logits, truth = outputs[:, 0], target.to(outputs.dtype)
         if weights is None:
-            return F.binary_cross_entropy_with_logits(logits, truth)
+            return functional.binary_cross_entropy_with_logits(logits, truth)
         row = weights[target]
-        return F.binary_cross_entropy_with_logits(logits, truth, weight=row, reduction="sum") / row.sum()
+        return functional.binary_cross_entropy_with_logits(logits, truth, weight=row, reduction="sum") / row.sum()
 
     def activate(self, outputs: torch.Tensor) -> torch.Tensor:
         """Probabilities, float32 [B, classes]."""
@@ -66,7 +67,8 @@ class FittedClassification(FittedTask):
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
         """The class with the largest probability; of equal ones the first."""
-        return np.array(self.classes, dtype=object)[scores.argmax(axis=1)]
+        labels: np.ndarray = np.array(self.classes, dtype=object)[scores.argmax(axis=1)]
+        return labels
 
     def truth(self, values: pa.Array) -> np.ndarray:
         """Class names as they stand, unseen ones too."""
@@ -102,12 +104,16 @@ class Classification(Task):
         counts = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
         if len(counts) < 2:
             only = f"only one class: {next(iter(counts))}" if counts else "no value"
-            raise DataError(f"the target {self.target!r} has {only} in the {len(values):,} train rows", hint="classification needs two classes or more")
+            raise DataError(
+                f"the target {self.target!r} has {only} in the {len(values):,} train rows", hint="classification needs two classes or more"
+            )
         whole = all(re.fullmatch(r"-?[0-9]+", name) for name in counts)
         classes = sorted(counts, key=(lambda name: (int(name), name)) if whole else None)
         if self.positive is not None:
             if len(classes) > 2:
-                raise DataError(f"positive: {self.positive!r} is for two classes; {self.target!r} has {len(classes)}", hint="leave `positive` out")
+                raise DataError(
+                    f"positive: {self.positive!r} is for two classes; {self.target!r} has {len(classes)}", hint="leave `positive` out"
+                )
             if self.positive not in classes:
                 raise DataError(
                     f"positive: {self.positive!r} is no class of {self.target!r} (it has: {listed(classes)})",

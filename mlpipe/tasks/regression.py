@@ -39,9 +39,9 @@ class FittedRegression(FittedTask):
 
     def loss(self, outputs: torch.Tensor, target: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
         """Mean squared error of the scaled target."""
-        from torch.nn import functional as F
+        from torch.nn import functional
 
-        return F.mse_loss(outputs[:, 0], target.to(outputs.dtype))
+        return functional.mse_loss(outputs[:, 0], target.to(outputs.dtype))
 
     def activate(self, outputs: torch.Tensor) -> torch.Tensor:
         """Predictions in the target's own units, float64 [B, 1]."""
@@ -118,8 +118,8 @@ def forward(y: np.ndarray, transform: Transform) -> np.ndarray:
     """The transform of float64 targets."""
     if transform == "log":
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(y)
-    return np.log1p(y) if transform == "log1p" else y
+            return np.asarray(np.log(y))
+    return np.asarray(np.log1p(y)) if transform == "log1p" else y
 
 
 def _numbers(values: Any) -> np.ndarray:

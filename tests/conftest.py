@@ -1,0 +1,22 @@
+"""What every test shares: one thread, no telemetry, and where the shared folders lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # two threads on a busy two-core machine are slower than one by a factor of ten or more
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets; the test skips, and says so, where it is absent."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the folder ../shared/data is absent")
+    return SHARED / "data"
