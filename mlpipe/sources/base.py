@@ -70,9 +70,9 @@ class Source(Settings):
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Batches of one file's rows with these columns, cells as they stand (text columns dictionary-encoded)."""
 
-    def place(self, file: Path, row: int) -> str:
-        """Where row number `row` (from 0) of a file lies, for a message."""
-        return f"row {row + 1}"
+    def places(self, file: Path, rows: Sequence[int]) -> dict[int, str]:
+        """Where rows (numbers from 0) of a file lie, for messages; the file is read once."""
+        return {row: f"row {row + 1}" for row in rows}
 
     def chunks(self, base: Path, columns: Sequence[str]) -> Iterator[Chunk]:
         """All files' rows in order, stripped, replaced, and with the missing cells null."""

@@ -102,13 +102,15 @@ class Csv(Source):
         if watch.quotes:
             self._check_quotes(file)
 
-    def place(self, file: Path, row: int) -> str:
-        """The line on which a row begins, found by reading the file again."""
+    def places(self, file: Path, rows: Sequence[int]) -> dict[int, str]:
+        """The lines on which rows begin, found by reading the file again."""
+        found = super().places(file, rows)
+        first = 1 if self.header is True else 0
         with self._records(file) as records:
-            for number, (line, _) in enumerate(records):
-                if number == row + (1 if self.header is True else 0):
-                    return f"line {line}"
-        return f"row {row + 1}"
+            for number, (line, _) in enumerate(islice(records, max(rows, default=-1) + first + 1)):
+                if number - first in found:
+                    found[number - first] = f"line {line}"
+        return found
 
     def _plain(self, raw: IO[bytes], file: Path) -> IO[bytes]:
         """The bytes as Arrow reads them: UTF-8, without comments and lines to skip."""

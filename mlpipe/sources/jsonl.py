@@ -48,11 +48,13 @@ class Jsonl(Source):
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def place(self, file: Path, row: int) -> str:
-        """The line of a row."""
-        for line, _ in islice(self._records(file), row, row + 1):
-            return f"line {line}"
-        return f"row {row + 1}"
+    def places(self, file: Path, rows: Sequence[int]) -> dict[int, str]:
+        """The lines of rows."""
+        found = super().places(file, rows)
+        for number, (line, _) in enumerate(islice(self._records(file), max(rows, default=-1) + 1)):
+            if number in found:
+                found[number] = f"line {line}"
+        return found
 
     def _cell(self, value: Any, name: str, line: int, file: Path) -> str | None:
         if value is None or isinstance(value, str):

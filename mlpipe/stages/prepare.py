@@ -1,0 +1,385 @@
+"""Stage `prepare`: source -> typed rows by split -> features fitted on train rows -> encoder graph -> encoded tensors.
+
+Two passes, neither of which holds the rows: the first writes typed rows into one Parquet file a split; the second
+encodes those with the graph. Fitting reads one column of train at a time. A split that needs to know all rows first
+(stratified, by time, in order) looks at its columns before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlpipe.base import SPLITS, Split, write_json
+from mlpipe.columns import Column
+from mlpipe.console import console
+from mlpipe.digest import TableDigest
+from mlpipe.errors import DataError, listed
+from mlpipe.features import AnyFitted
+from mlpipe.features.encode import Encoder
+from mlpipe.features.graph import TENSORS, GraphBuilder, Part
+from mlpipe.manifest import Artifact, Identity, Input, Manifest
+from mlpipe.schema import HostStep, Schema, Tensors
+from mlpipe.sources.base import Source
+from mlpipe.spec import Pipeline
+from mlpipe.splits.base import TEST, Assigner
+from mlpipe.stages.base import Context, Stage, Work, task_and_seed
+from mlpipe.stages.encoded import TensorWriter
+from mlpipe.stages.profile import profile_column
+from mlpipe.stages.rows import Typed, typed_rows
+from mlpipe.tasks import AnyFittedTask
+from mlpipe.tasks.classification import FittedClassification
+from mlpipe.tasks.regression import Regression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENCODE_ROWS = 16_384
+SHOWN_LINES = 10
+
+
+class Prepare(Stage):
+    """Raw data to encoded tensors."""
+
+    name = "prepare"
+    version = 1
+
+    def config(self, pipeline: Pipeline) -> dict[str, Any]:
+        """Section `prepare`; the reasons under `ignore` decide nothing."""
+        return {**pipeline.spec.prepare.model_dump(mode="json", exclude={"ignore"}), **task_and_seed(pipeline)}
+
+    def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
+        """The bytes of every source file."""
+        pipeline = context.pipeline
+        found = []
+        for role, source in (("source", pipeline.spec.prepare.source), ("test-source", pipeline.spec.prepare.test)):
+            for written, path in source.files(pipeline.base) if source else ():
+                found.append(Input(role, {"sha256": context.hashed(path)}, written))
+        return found
+
+    def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
+        """Reads, splits, fits, encodes."""
+        return _Preparation(context.pipeline, out).work()
+
+
+class _Preparation:
+    """One run of prepare."""
+
+    def __init__(self, pipeline: Pipeline, out: Path) -> None:
+        self.spec, self.base, self.out = pipeline.spec, pipeline.base, out
+        self.columns = list(self.spec.raw_columns().values())
+        self.target = self.spec.task.target
+        self.notes: list[str] = []
+        self.read = 0
+        self.dropped: dict[str, int] = {}
+        self.untargeted: list[tuple[str, int]] = []
+
+    def work(self) -> Work:
+        self._report_ignored()
+        digests = self._split_rows()
+        task, features, profile = self._fit()
+        schema = self._schema(task, features)
+        encoder = self._encoder(features)
+        (self.out / "encoder.onnx").write_bytes(encoder)
+        write_json(self.out / "schema.json", schema.as_dict())
+        write_json(self.out / "profile.json", profile)
+        encoded, unseen = self._encode(encoder, schema, {name: digests[name].rows for name in SPLITS})
+        for note in self.notes:
+            console.say(f"  {note}")
+        artifacts = [
+            Artifact("encoder.onnx", "encoder"),
+            Artifact("schema.json", "schema"),
+            Artifact("profile.json", "profile"),
+            *(Artifact(f"{name}.parquet", f"{name}-rows", {"table-v1": digests[name].hexdigest()}) for name in SPLITS),
+            *(Artifact(f"encoded/{name}", f"encoded-{name}", {"tensors-v1": encoded[name]}) for name in SPLITS if digests[name].rows),
+        ]
+        kept = sum(digest.rows for digest in digests.values())
+        results = {
+            "rows": {"read": self.read, "kept": kept, "dropped": self.dropped},
+            "splits": {name: {"rows": digests[name].rows, "table-v1": digests[name].hexdigest()} for name in SPLITS},
+            "target": task.summary(),
+            "encoded_width": sum(len(getattr(schema.tensors, name)) for name in schema.tensors.present),
+            "unseen": unseen,
+            "notes": self.notes,
+        }
+        sizes = ", ".join(f"{name} {digests[name].rows:,}" for name in SPLITS)
+        lost = "".join(f", {count:,} dropped: {reason}" for reason, count in self.dropped.items())
+        console.say(f"  rows: {self.read:,} read = {kept:,} kept ({sizes}){lost or ', 0 dropped'}")
+        return Work(artifacts, results)
+
+    # ---- columns that the pipeline does not use
+
+    def _report_ignored(self) -> None:
+        """Names the source's columns that the pipeline leaves out, with the reason where the file gives one."""
+        used = {column.name for column in self.columns}
+        for written, file in self.spec.prepare.source.files(self.base)[:1]:
+            names = self.spec.prepare.source.check_header(written, file, [column.name for column in self.columns])
+            for name, reason in self.spec.prepare.ignore.items():
+                if name in names and name not in used:
+                    self.notes.append(f"{name}: left out ({reason})")
+            rest = [name for name in names if name not in used and name not in self.spec.prepare.ignore]
+            if rest:
+                self.notes.append(f"columns that the pipeline does not use: {listed(rest, 30)}")
+        if self.spec.prepare.test:
+            for written, file in self.spec.prepare.test.files(self.base):
+                test_names = self.spec.prepare.test.names(file)
+                extra = [name for name in test_names if name not in used and name not in names]
+                if extra:
+                    self.notes.append(f"columns ignored in {written}, which train lacks: {listed(extra, 30)}")
+
+    # ---- first pass: typed rows by split
+
+    def _typed(self, source: Source, columns: list[Column]) -> Any:
+        with console.progress("reading rows") as bar:
+            for chunk in typed_rows(source, self.base, columns):
+                bar.advance(chunk.rows.num_rows, f"rows {chunk.first + chunk.rows.num_rows:,}")
+                yield chunk
+
+    def _assigner(self) -> Assigner:
+        """The split's assigner, shown all rows first where it needs that."""
+        hashed = tuple(dict.fromkeys([*self.spec.feature_columns(), self.target]))
+        split = self.spec.prepare.split
+        assigner = split.assigner(hashed=hashed, target=self.target, seed=self.spec.seed, own_test=self.spec.prepare.test is not None)
+        if assigner.looks:
+            for chunk in self._typed(self.spec.prepare.source, self.columns):
+                assigner.look(self._with_target(chunk, count=False))
+            assigner.settle()
+        return assigner
+
+    def _split_rows(self) -> dict[Split, TableDigest]:
+        """Writes `train|valid|test.parquet`; returns their digests, which count rows."""
+        import pyarrow as pa
+        from pyarrow import parquet as pq
+
+        kinds = {"number": pa.float64(), "text": pa.string(), "timestamp": pa.timestamp("us")}
+        schema = pa.schema([pa.field(column.name, kinds[column.type]) for column in self.columns])
+        digests = {name: TableDigest([(column.name, column.type) for column in self.columns]) for name in SPLITS}
+        assigner = self._assigner()
+        writers = {name: pq.ParquetWriter(self.out / f"{name}.parquet", schema, compression="zstd") for name in SPLITS}
+        try:
+            sources = [(self.spec.prepare.source, False)] + ([(self.spec.prepare.test, True)] if self.spec.prepare.test else [])
+            for source, own in sources:
+                self.untargeted.clear()
+                for chunk in self._typed(source, self.columns):
+                    self.read += chunk.rows.num_rows
+                    rows = self._with_target(chunk, count=True)
+                    codes = np.full(rows.num_rows, TEST, dtype=np.uint8) if own else assigner.assign(rows)
+                    for code, name in enumerate(SPLITS):
+                        where = np.flatnonzero(codes == code)
+                        if len(where):
+                            mine = rows if len(where) == rows.num_rows else rows.take(pa.array(where))
+                            digests[name].update(mine)
+                            writers[name].write_batch(_decoded(mine, schema))
+                self._check_targets(source)
+        finally:
+            for writer in writers.values():
+                writer.close()
+        self._check_splits(digests)
+        return digests
+
+    def _with_target(self, chunk: Typed, *, count: bool) -> pa.RecordBatch:
+        """Rows that have a target; the others are noted with their places."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        target = chunk.rows.column(self.target)
+        gone = pc.is_null(target)
+        if isinstance(self.spec.task, Regression) and count:
+            self._refuse_targets(chunk, target)
+        if not target.null_count:
+            return chunk.rows
+        if count:
+            self.dropped["no target"] = self.dropped.get("no target", 0) + target.null_count
+            missing = pc.indices_nonzero(gone)[:SHOWN_LINES].to_pylist()
+            self.untargeted += [(chunk.file, chunk.first + row) for row in missing]
+        return chunk.rows.filter(pc.invert(gone)) if target.null_count else pa.RecordBatch(chunk.rows)
+
+    def _refuse_targets(self, chunk: Typed, target: Any) -> None:
+        """Raises DataError for the first target that the transform does not admit."""
+        assert isinstance(self.spec.task, Regression)
+        values = target.to_numpy(zero_copy_only=False)
+        lowest = {"log": 0.0, "log1p": -1.0, "none": -np.inf}[self.spec.task.transform]
+        bad = np.flatnonzero(values <= lowest) if np.isfinite(lowest) else []
+        if len(bad):
+            value = float(values[bad[0]])
+            place = self._places(self.spec.prepare.source, [(chunk.file, chunk.first + int(bad[0]))])[0]
+            raise DataError(f"{place}, column {self.target!r}: {value!r} ({self.spec.task.refused(value)})", hint="set task.transform")
+
+    def _places(self, source: Source, rows: list[tuple[str, int]]) -> list[str]:
+        """`file, line N` for rows of a source."""
+        found = []
+        for candidate in [source, *([self.spec.prepare.test] if self.spec.prepare.test else [])]:
+            paths = dict(candidate.files(self.base))
+            for file in dict.fromkeys(file for file, _ in rows if file in paths):
+                places = candidate.places(paths[file], [row for other, row in rows if other == file])
+                found += [f"{file}, {place}" for place in places.values()]
+            if found:
+                break
+        return found
+
+    def _check_targets(self, source: Source) -> None:
+        """Rows without a target end prepare, unless the task says that they are dropped."""
+        missing = self.dropped.get("no target", 0)
+        if not self.untargeted or self.spec.task.missing_target == "drop":
+            return
+        places = self._places(source, self.untargeted[:SHOWN_LINES])
+        more = [f"... and {missing - len(places):,} more"] if missing > len(places) else []
+        raise DataError(
+            f"{missing:,} rows have no value in the target {self.target!r}",
+            faults=places + more,
+            hint="fill them in, or set task.missing_target: drop to leave them out, counted",
+        )
+
+    def _check_splits(self, digests: Mapping[Split, TableDigest]) -> None:
+        """Raises DataError when there is nothing to train, validate or test on."""
+        rows = {name: digests[name].rows for name in SPLITS}
+        files = listed([written for written, _ in self.spec.prepare.source.files(self.base)], 3)
+        if not self.read:
+            raise DataError(f"{files} has a header and no rows" if self.read == 0 else files, hint="is it the right file?")
+        wanted = {"train": True, "valid": self.spec.prepare.split.valid > 0, "test": True}
+        empty = [name for name in SPLITS if wanted[name] and not rows[name]]
+        if empty:
+            sizes = ", ".join(f"{name} {count:,}" for name, count in rows.items())
+            raise DataError(
+                f"the split {empty[0]!r} is empty: {sum(rows.values()):,} rows of {files} became {sizes}",
+                hint="more rows, larger shares under prepare.split (valid: 0 does without), or a test source of its own",
+            )
+
+    # ---- fitting, on train rows only
+
+    def _fit(self) -> tuple[AnyFittedTask, list[AnyFitted], dict[str, Any]]:
+        """The fitted target and features, one column of train in memory at a time, and the profile of each column."""
+        from pyarrow import parquet as pq
+
+        texts = [column.name for column in self.columns if column.type == "text"]
+        train = pq.ParquetFile(self.out / "train.parquet", read_dictionary=texts)
+        target = train.read([self.target]).column(0)
+        task = self.spec.task.fit(target)
+        profile: dict[str, Any] = {"rows": train.metadata.num_rows, "columns": {self.target: profile_column(target)}}
+        fitted: list[AnyFitted] = []
+        for feature in self.spec.prepare.features:
+            for column in feature.columns:
+                values = train.read([column]).column(0)
+                fitted.append(feature.fit(column, values))
+                self.notes += fitted[-1].remarks()
+                profile["columns"][column] = profile_column(values)
+        return task, fitted, profile
+
+    def _schema(self, task: AnyFittedTask, features: list[AnyFitted]) -> Schema:
+        named = {column.name: column for column in self.columns}
+        columns = tuple(named[feature.column] for feature in features)
+        parts = self._parts(GraphBuilder(), features)
+        tensors = {name: tuple(n for part in parts if part.tensor == name for n in part.names) for name in TENSORS}
+        steps = [
+            HostStep(column=c.name, step="time text to seconds since 1970-01-01T00:00:00", version=1, settings={"format": c.format or "iso"})
+            for c in columns
+            if c.type == "timestamp"
+        ]
+        return Schema(
+            columns=columns,
+            keys=self.spec.prepare.keys,
+            features=tuple(features),
+            tensors=Tensors(**tensors, cardinalities=tuple(p.cardinality for p in parts if p.tensor == "category")),
+            task=task,
+            host_steps=tuple(steps),
+        )
+
+    def _parts(self, graph: GraphBuilder, features: list[AnyFitted]) -> list[Part]:
+        return [part for feature in features for part in feature.emit(graph)]
+
+    def _encoder(self, features: list[AnyFitted]) -> bytes:
+        """The bytes of `encoder.onnx`."""
+        graph = GraphBuilder()
+        parts = self._parts(graph, features)
+        present = [(name, [part for part in parts if part.tensor == name]) for name in TENSORS]
+        model = graph.model([(name, mine) for name, mine in present if mine])
+        return bytes(model.SerializeToString(deterministic=True))
+
+    # ---- second pass: encoded tensors
+
+    def _encode(self, encoder: bytes, schema: Schema, rows: Mapping[Split, int]) -> tuple[dict[str, str], dict[str, Any]]:
+        """Writes `encoded/<split>/`; returns digests by split, and values that train lacks by split and column."""
+        from pyarrow import parquet as pq
+
+        run = Encoder(encoder, schema.columns)
+        texts = [column.name for column in self.columns if column.type == "text"]
+        names = list(dict.fromkeys([*(column.name for column in schema.columns), self.target]))
+        digests, unseen = {}, {}
+        for split in (name for name in SPLITS if rows[name]):
+            strangers = _Strangers(schema)
+            file = pq.ParquetFile(self.out / f"{split}.parquet", read_dictionary=texts)
+            with TensorWriter(self.out / "encoded" / split, rows[split]) as writer, console.progress(f"encoding {split}", rows[split]) as bar:
+                for batch in file.iter_batches(batch_size=ENCODE_ROWS, columns=names):
+                    for name, tensor in run(batch).items():
+                        _check_finite(name, tensor, schema)
+                        writer.write(name, tensor)
+                    writer.write("target", schema.task.encode(batch.column(self.target)))
+                    if split != "train":
+                        strangers.look(batch)
+                    bar.advance(batch.num_rows)
+            digests[split] = writer.digest.hexdigest()
+            if found := strangers.told(split, self.notes):
+                unseen[split] = found
+        return digests, unseen
+
+
+class _Strangers:
+    """Counts values and classes that the train rows lack, on the distinct values of each batch."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.known = {f.column: (f.known(), f.strict()) for f in schema.features if f.known() is not None}
+        self.rare: dict[str, bool] = {f.column: bool(getattr(f, "rare_values", 0)) for f in schema.features}
+        if isinstance(schema.task, FittedClassification):
+            self.known[schema.task.target] = (frozenset(schema.task.classes), False)
+        self.target = schema.task.target
+        self.counts: dict[str, dict[str, int]] = {}
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Counts the strangers of a batch."""
+        for column, (known, _) in self.known.items():
+            array: Any = batch.column(column)
+            values = array.dictionary.to_pylist()
+            strange = {code: value for code, value in enumerate(values) if value is not None and value not in (known or ()) and value != ""}
+            if strange:
+                codes, counts = np.unique(array.indices.drop_null().to_numpy(zero_copy_only=False), return_counts=True)
+                mine = self.counts.setdefault(column, {})
+                for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+                    if code in strange:
+                        mine[strange[code]] = mine.get(strange[code], 0) + count
+
+    def told(self, split: str, notes: list[str]) -> dict[str, Any]:
+        """The counts, each said in a note. Raises DataError where a column is strict."""
+        found = {}
+        for column, counts in self.counts.items():
+            if not counts:
+                continue
+            total = sum(counts.values())
+            shown = listed([f"{value}" for value in sorted(counts, key=lambda v: (-counts[v], v))], 5)
+            what = "a class that train lacks; they count as wrong" if column == self.target else "unseen values"
+            if column != self.target and self.rare.get(column):
+                what = "unseen or rare values"
+            notes.append(f"{split}: {column}: {total:,} rows with {what} ({shown})")
+            if self.known[column][1]:
+                raise DataError(
+                    f"{split}: column {column!r} has {total:,} rows with values that train lacks: {shown}",
+                    hint="`unseen: fail` is set for it; `unseen: code` gives such values the code for the unknown",
+                )
+            found[column] = {"rows": total, "values": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20])}
+        return found
+
+
+def _check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:
+    """No number that is not finite may reach training."""
+    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+        column = getattr(schema.tensors, name)[int(np.flatnonzero(~np.isfinite(tensor).all(axis=0))[0])]
+        raise DataError(f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values")
+
+
+def _decoded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with plain text columns, as it is stored."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([array.cast(field.type) for array, field in zip(rows.columns, schema, strict=True)], schema=schema)

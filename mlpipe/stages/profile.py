@@ -1,0 +1,35 @@
+"""What the train rows of a column look like, for `profile.json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+TOP = 20
+
+
+def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
+    """Counts, and for text the distinct values and the most frequent ones; for numbers and times (seconds) the quantiles."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    base: dict[str, Any] = {"rows": len(values), "missing": values.null_count}
+    kind = values.type
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
+        text = pa.chunked_array([chunk.cast(pa.string()) for chunk in values.chunks], pa.string())
+        counted = pc.value_counts(text.drop_null())
+        counts = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
+        top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+        return {**base, "kind": "text", "distinct": len(counts), "top": [[value, count] for value, count in top]}
+    present = values.drop_null()
+    numbers = present.cast(pa.int64()).to_numpy() / 1e6 if pa.types.is_timestamp(kind) else present.to_numpy()
+    name = "timestamp" if pa.types.is_timestamp(kind) else "number"
+    if not len(numbers):
+        return {**base, "kind": name}
+    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(numbers, QUANTILES), strict=True)}
+    return {**base, "kind": name, "quantiles": quantiles}
