@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -53,16 +53,34 @@ class Settings(BaseModel):
     def _expand(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
+        if not _mentions(data):
+            return data
         kept = cls.locations()
         try:
-            return {key: value if key in kept else expand(value) for key, value in data.items()} if _mentions(data) else data
+            return {key: value if key in kept else _expanded(value, cls._is_table(key)) for key, value in data.items()}
         except SpecError as fault:
             raise ValueError(fault.message) from None
+
+    @classmethod
+    def _is_table(cls, name: str) -> bool:
+        """Whether a field is a plain map; other maps are settings, which expand their own fields."""
+        field = cls.model_fields.get(name)
+        kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+        return any((get_origin(kind) or kind) is dict for kind in kinds)
 
     @classmethod
     def locations(cls) -> frozenset[str]:
         """The fields that say where something lies; they keep `${env:NAME}` as it is."""
         return frozenset()
+
+
+def _expanded(value: Any, table: bool) -> Any:
+    """`value` expanded, but for settings in it, which know their own locations."""
+    if isinstance(value, dict) and not table:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_expanded(item, table) for item in value]
+    return expand(value)
 
 
 def _mentions(data: dict[str, Any]) -> bool:

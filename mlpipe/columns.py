@@ -66,6 +66,8 @@ def convert(array: pa.Array, column: Column, numbers: NumberFormat) -> tuple[pa.
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.string())
     if pa.types.is_dictionary(array.type):
         if column.type == "text":
             return _text_dictionary(array), []
@@ -106,7 +108,8 @@ def _as_text(array: pa.Array, name: str) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return array.cast(pa.string())
     if pa.types.is_floating(kind):
-        array = pc.if_else(pc.is_nan(array.cast(pa.float64())), None, array.cast(pa.float64()))
+        array = array.cast(pa.float32()) if pa.types.is_float16(kind) else array
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     try:
         return array.cast(pa.string())
     except pa.ArrowException:
@@ -128,7 +131,7 @@ def _numbers(array: pa.Array, numbers: NumberFormat) -> tuple[pa.Array, list[Fau
         raise DataError(f"a column of {kind} is not a column of numbers") from None
     typed = pc.if_else(pc.is_nan(typed), pa.scalar(None, pa.float64()), typed)
     faults = _where(pc.is_inf(typed), array, "is not a finite number")
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         faults += _where(_inexact(array, typed), array, INEXACT)
     return typed, faults
 
@@ -137,14 +140,17 @@ INEXACT = "is a whole number beyond 2^53 that a float64 cannot hold exactly; mak
 
 
 def _inexact(integers: pa.Array, typed: pa.Array) -> pa.Array:
-    """Which integers change when they become float64 (only those beyond 2^53 are looked at)."""
+    """Which whole numbers change when they become float64 (only those from 2^53 on are looked at: 2^53 + 1 becomes 2^53)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    big = pc.greater(pc.abs(typed), float(LARGEST_EXACT))
+    big = pc.greater_equal(pc.abs(typed), float(LARGEST_EXACT))
     if not pc.any(big).as_py():
         return pa.array([False] * len(typed)) if len(typed) == 0 else pc.and_(big, False)
-    flags = [bool(b) and int(i) != int(t) for b, i, t in zip(big.to_pylist(), integers.to_pylist(), typed.to_pylist(), strict=True)]
+    flags = [
+        bool(b) and int(i) == i and int(i) != int(t)
+        for b, i, t in zip(big.to_pylist(), integers.to_pylist(), typed.to_pylist(), strict=True)
+    ]
     return pa.array(flags)
 
 
@@ -159,11 +165,10 @@ def _numbers_from_text(text: pa.Array, numbers: NumberFormat) -> tuple[pa.Array,
     typed = plain.cast(pa.float64())
     faults = _where(bad, text, "is not a number")
     faults += _where(pc.is_inf(typed), text, "is too large for a float64")
-    if pc.any(pc.greater(pc.abs(typed), float(LARGEST_EXACT))).as_py():
-        whole = pc.match_substring_regex(plain, r"^[+-]?[0-9]+$")
-        integers = [int(t) if w else None for t, w in zip(plain.to_pylist(), whole.to_pylist(), strict=True)]
-        flags = [i is not None and abs(i) > LARGEST_EXACT and v is not None and abs(v) != float("inf") and int(v) != i
-                 for i, v in zip(integers, typed.to_pylist(), strict=True)]  # fmt: skip
+    if pc.any(pc.greater_equal(pc.abs(typed), float(LARGEST_EXACT))).as_py():
+        whole = pc.match_substring_regex(plain, r"^[+-]?[0-9]+(\.0*)?$")
+        flags = [bool(w) and LARGEST_EXACT <= abs(v) < float("inf") and int(t.partition(".")[0].lstrip("+-0")) != int(abs(v))
+                 for t, w, v in zip(plain.to_pylist(), whole.to_pylist(), typed.to_pylist(), strict=True)]  # fmt: skip
         faults += _where(pa.array(flags), text, INEXACT)
     return typed, faults
 
@@ -200,7 +205,11 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
 
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return array.cast(pa.timestamp("us", tz="UTC") if getattr(kind, "tz", None) else pa.timestamp("us")).cast(pa.timestamp("us")), []
+        zoned = pa.timestamp("us", tz="UTC") if getattr(kind, "tz", None) else pa.timestamp("us")
+        try:  # nanoseconds are cut, as in text; nothing else may be lost
+            return array.cast(zoned, safe=getattr(kind, "unit", None) != "ns").cast(pa.timestamp("us")), []
+        except pa.ArrowInvalid as fault:
+            raise DataError(f"a column of {kind} holds a time that microseconds cannot hold: {fault}") from None
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(f"a column of {kind} is not a column of dates or times")
     # one distinct value at a time, with the standard library: Arrow's strptime takes trailing text and wrong days without a word
@@ -223,10 +232,10 @@ def parse_moment(text: str, form: str) -> int | None:
 
     try:
         moment = datetime.fromisoformat(text) if form == "iso" else datetime.strptime(text, form)  # noqa: DTZ007 (as it stands)
-    except ValueError:
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # a zone can lead out of the years 1 to 9999
         return None
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC).replace(tzinfo=None)
     return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)  # noqa: DTZ001
 
 
@@ -237,7 +246,11 @@ def _where(mask: pa.Array, cells: pa.Array, reason: str) -> list[Fault]:
     if not pc.any(mask).as_py():
         return []
     rows: list[int] = pc.indices_nonzero(mask.fill_null(False)).to_pylist()
-    return [Fault(row, str(cells[row].as_py()), reason) for row in rows]
+    return [Fault(row, _shown(str(cells[row].as_py())), reason) for row in rows]
+
+
+def _shown(cell: str) -> str:
+    return cell if len(cell) <= 100 else f"{cell[:97]}..."
 
 
 P1, P2, P3 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

@@ -42,7 +42,7 @@ def canonical(value: Any) -> bytes:
     The output equals RFC 8785's for the values admitted here. Raises ValueError for a float or an integer beyond 2^53.
     """
     _check(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(_ordered(value), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def portable(value: Any) -> Any:
@@ -59,6 +59,13 @@ def portable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [portable(item) for item in value]
     return value
+
+
+def _ordered(value: Any) -> Any:
+    """Objects with their keys in the order of UTF-16 code units, as RFC 8785 has it."""
+    if isinstance(value, Mapping):
+        return {key: _ordered(value[key]) for key in sorted(value, key=lambda name: name.encode("utf-16-be"))}
+    return [_ordered(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _check(value: Any) -> None:

@@ -240,10 +240,17 @@ def _below(error: Any, other: Any) -> bool:
 def parse_yaml(text: str, file: Path | str) -> Any:
     """YAML 1.2 with positions kept. Raises SpecError with line and column."""
     from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import RoundTripConstructor
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    class Constructor(RoundTripConstructor):
+        """Leaves a date as the text it is: a cell that it is compared with is text, too."""
+
+    Constructor.add_constructor("tag:yaml.org,2002:timestamp", Constructor.construct_yaml_str)
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Constructor = Constructor
     try:
-        return YAML(typ="rt", pure=True).load(text)
+        return yaml.load(text)
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -256,9 +263,7 @@ def parse_yaml(text: str, file: Path | str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Ruamel's round-trip values as plain Python ones; a date as the text it is."""
-    import datetime
-
+    """Ruamel's round-trip values as plain Python ones."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -271,8 +276,6 @@ def plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, (datetime.date, datetime.datetime)):
-        return value.isoformat()
     return str(value)
 
 
@@ -400,10 +403,10 @@ def line_of(tree: Any, where: Sequence[int | str]) -> int:
         marks = getattr(getattr(node, "lc", None), "data", None) or {}
         if part in marks:
             line = marks[part][0] + 1
-        if (isinstance(node, dict) and part in node) or (isinstance(node, list) and isinstance(part, int) and part < len(node)):
-            node = node[part]
-        else:
+        inside = part in node if isinstance(node, dict) else isinstance(node, list) and isinstance(part, int) and part < len(node)
+        if not inside:
             break
+        node = node[part]
     return line
 
 

@@ -41,7 +41,7 @@ class Fitted(Settings):
 class Feature(Settings):
     """One kind of preprocessing for some columns."""
 
-    columns: Annotated[tuple[str, ...], Field(min_length=1)]
+    columns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 
     @abstractmethod
     def raw(self, column: str) -> Column:

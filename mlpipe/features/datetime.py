@@ -197,8 +197,9 @@ class Datetime(Feature):
         for part, sample in (("age", seconds), ("year", years)):
             if part in self.parts:
                 mean[part] = float(sample.mean()) if len(sample) else 0.0
-                spread = float(sample.std()) if len(sample) else 0.0
+                spread = float(sample.std()) if len(sample) and sample.min() < sample.max() else 0.0
                 deviation[part] = spread if spread > 0 else 1.0
+                mean[part] = float(sample[0]) if len(sample) and not spread else mean[part]  # not 1e-7 beside a time that never changes
         return FittedDatetime(
             column=column,
             format=self.format,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.columns import Column
+from mlpipe.features.graph import ENCODED
 
 if TYPE_CHECKING:
     import onnx
@@ -75,7 +76,7 @@ class Encoder:
 
         self.columns = list(columns)
         whole = onnx.load_model_from_string(model)
-        self.tensors = [output.name for output in whole.graph.output]
+        self.tensors = [output.name.removeprefix(ENCODED) for output in whole.graph.output]
         tables, rest = split_tables(whole)
         self._tables = {column: session(part.SerializeToString(), 1) for column, part in tables.items()}
         self._rest = session(rest.SerializeToString(), threads)
@@ -89,7 +90,7 @@ class Encoder:
                 arrays[f"{column.name}/code"] = self._codes(column.name, array)
             else:
                 arrays |= feed(rows, [column])
-        outputs = self._rest.run(self.tensors, arrays)
+        outputs = self._rest.run([f"{ENCODED}{name}" for name in self.tensors], arrays)
         return dict(zip(self.tensors, outputs, strict=True))
 
     def _codes(self, column: str, array: Any) -> np.ndarray:

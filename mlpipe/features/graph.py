@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mlpipe.errors import SpecError
+
 if TYPE_CHECKING:
     import onnx
 
@@ -22,6 +24,7 @@ IR_VERSION = 10
 
 TensorName = Literal["numeric", "plain", "category"]
 TENSORS: tuple[TensorName, ...] = ("numeric", "plain", "category")
+ENCODED = "encoded/"  # before a tensor's name: a column may well be called `category`
 
 
 @dataclass(frozen=True)
@@ -45,35 +48,46 @@ class GraphBuilder:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
         self.inputs: list[tuple[str, ColumnType]] = []
+        self._taken: set[str] = set()
 
     def input(self, column: str, kind: ColumnType) -> str:
         """The graph input of a source column: its exact name, shape `[batch, 1]`; text is string, all else double."""
+        self._take(column)
         self.inputs.append((column, kind))
         return column
 
     def constant(self, name: str, value: Any) -> str:
         """An initializer."""
+        if name not in self.constants:  # a feature may ask twice for the same one
+            self._take(name)
         self.constants[name] = np.asarray(value)
         return name
+
+    def _take(self, name: str) -> None:
+        """Raises SpecError when two edges would have one name: a column is called what another column's nodes are."""
+        if name in self._taken:
+            raise SpecError(f"the encoder graph would have two edges named {name!r}", hint="rename or leave out the column of that name")
+        self._taken.add(name)
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """A node with one output; its name is its output's."""
         import onnx
 
+        self._take(output)
         self.nodes.append(onnx.helper.make_node(op, list(inputs), [output], name=output, **attributes))
         return output
 
     def model(self, outputs: Sequence[tuple[TensorName, list[Part]]]) -> onnx.ModelProto:
-        """The checked model: each tensor is the concatenation of its parts along axis 1."""
+        """The checked model: each tensor, an output `encoded/<name>`, is the concatenation of its parts along axis 1."""
         import onnx
         from onnx import TensorProto, helper
 
         shown = []
         for tensor, parts in outputs:
-            self.node("Concat", [part.edge for part in parts], tensor, axis=1)
+            self.node("Concat", [part.edge for part in parts], f"{ENCODED}{tensor}", axis=1)
             width = sum(len(part.names) for part in parts)
             kind = TensorProto.INT64 if tensor == "category" else TensorProto.FLOAT
-            shown.append(helper.make_tensor_value_info(tensor, kind, ["batch", width]))
+            shown.append(helper.make_tensor_value_info(f"{ENCODED}{tensor}", kind, ["batch", width]))
         kinds = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE, "timestamp": TensorProto.DOUBLE}
         graph = helper.make_graph(
             self.nodes,

@@ -50,7 +50,8 @@ class FittedNumeric(Fitted):
         if self.scale == "quantile" and len(self.knots) > 1:
             scaled = self._quantile(graph, filled)
         elif self.scale == "quantile":
-            scaled = graph.node("Mul", [filled, graph.constant(f"{c}/zero", np.array([[0.0]]))], f"{c}/flat")
+            nothing = graph.constant(f"{c}/zero", np.array(0.0))
+            scaled = graph.node("Clip", [filled, nothing, nothing], f"{c}/flat")  # 0 for any number, infinite ones too
         elif self.scale == "standard":
             centred = graph.node("Sub", [filled, graph.constant(f"{c}/mean", np.array([[self.mean]]))], f"{c}/centred")
             scaled = graph.node("Div", [centred, graph.constant(f"{c}/deviation", np.array([[self.deviation]]))], f"{c}/standard")
@@ -68,6 +69,8 @@ class FittedNumeric(Fitted):
         """[B, 1] double -> [B, K-1] shares of segments -> [B, 1] double."""
         c = self.column
         knots, normal = np.array(self.knots), np.array(self.normal)
+        if not np.isfinite(np.diff(knots)).all():  # distances beyond float64: all in quarters
+            filled, knots = graph.node("Mul", [filled, graph.constant(f"{c}/quarter", np.array(0.25))], f"{c}/quartered"), knots / 4
         base = graph.node("Sub", [filled, graph.constant(f"{c}/knots", knots[:-1][None])], f"{c}/above")
         share = graph.node("Div", [base, graph.constant(f"{c}/widths", np.diff(knots)[None])], f"{c}/share")
         zero, one = graph.constant(f"{c}/zero", np.array(0.0)), graph.constant(f"{c}/one", np.array(1.0))
@@ -124,13 +127,20 @@ class Numeric(Feature):
         if not np.isfinite(mean) or not np.isfinite(deviation):  # sums beyond float64: scale first, then undo
             size = max(abs(low), abs(high))
             mean, deviation = float((present / size).mean() * size), float((present / size).std() * size)
-        # a spread that is only rounding (14.62 stored a thousand times has 3.6e-15) is none
-        deviation = deviation if deviation > 1e-12 * max(abs(low), abs(high)) and np.isfinite(deviation) else 1.0
-        fill = {"median": float(np.median(present)), "mean": mean, "constant": self.fill_value}[self.fill]
+        # a spread that is only rounding (14.62 stored a thousand times has 3.6e-15) is none; one of some units in the last place is one
+        deviation = deviation if deviation > 1e-15 * max(abs(low), abs(high)) and np.isfinite(deviation) else 1.0
+        fill = {"median": _median(present), "mean": mean, "constant": self.fill_value}[self.fill]
         fitted = {**base, "fill": fill, "mean": mean, "deviation": deviation, "minimum": low, "maximum": high}
         if self.scale == "quantile":
             fitted["knots"], fitted["normal"] = quantile_knots(present, self.knots)
         return FittedNumeric(**fitted)
+
+
+def _median(present: np.ndarray) -> float:
+    """The median; half of each middle value, so that two huge ones do not overflow."""
+    middle = np.partition(present, [(len(present) - 1) // 2, len(present) // 2])
+    low, high = float(middle[(len(present) - 1) // 2]), float(middle[len(present) // 2])
+    return low if low == high else low / 2 + high / 2
 
 
 def quantile_knots(present: np.ndarray, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -143,7 +153,8 @@ def quantile_knots(present: np.ndarray, count: int) -> tuple[tuple[float, ...], 
     from statistics import NormalDist
 
     ranks = np.linspace(0.0, 1.0, count)
-    quantiles = np.quantile(present, ranks)
+    unit = 4.0 if max(abs(present.min()), abs(present.max())) > 1e300 else 1.0  # distances beyond float64 are no numbers
+    quantiles = np.quantile(present / unit, ranks) * unit
     knots, owner = np.unique(quantiles, return_inverse=True)
     mean_rank = np.bincount(owner, weights=ranks) / np.bincount(owner)
     normal = [NormalDist().inv_cdf(min(max(float(rank), 1e-4), 1 - 1e-4)) for rank in mean_rank]

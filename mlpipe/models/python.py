@@ -73,14 +73,15 @@ class Python(Model):
     def code(self, base: Path) -> list[tuple[str, Path]]:
         """The class's file and what it imports from its own folder, in sorted order."""
         main = self._file(base)
+        root = main.parent if self._is_file else _root(main)
         found, waiting = {main}, [main]
         while waiting:
-            for path in _local_imports(waiting.pop(), main.parent):
+            for path in _local_imports(waiting.pop(), root):
                 if path not in found:
                     found.add(path)
                     waiting.append(path)
         shown = self.object.rpartition(":")[0] if self._is_file else main.name
-        return [(shown if p == main else p.relative_to(main.parent).as_posix(), p) for p in sorted(found, key=lambda p: (p != main, p))]
+        return [(shown if p == main else p.relative_to(root).as_posix(), p) for p in sorted(found, key=lambda p: (p != main, p))]
 
     def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
         """An instance of the class. Raises SpecError when it is not there, is no module or refuses its options."""
@@ -117,18 +118,28 @@ class Python(Model):
         return module
 
 
-def _local_imports(file: Path, folder: Path) -> list[Path]:
-    """Files in `folder` that a Python file imports by name. Raises SpecError when it is not Python."""
+def _root(file: Path) -> Path:
+    """The folder that an installed module's absolute imports start from: above its outermost package."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _local_imports(file: Path, root: Path) -> list[Path]:
+    """Files below `root` that a Python file imports by name, packages on the way included. Raises SpecError when it is not Python."""
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"), filename=file.name)
+        tree = ast.parse(file.read_bytes(), filename=file.name)
     except SyntaxError as fault:
         raise SpecError(f"{file.name}, line {fault.lineno}: {fault.msg}") from None
-    names: set[str] = set()
+    names: list[tuple[Path, list[str]]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            names += [(root, alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            stem = node.module or ""
-            names.update([stem, *(f"{stem}.{alias.name}".lstrip(".") for alias in node.names)])
-    paths = [folder.joinpath(*name.split(".")) for name in names if name]
-    return [p for path in paths for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()]
+            start = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else root
+            stem = node.module.split(".") if node.module else []
+            names += [(start, [*stem, alias.name]) for alias in node.names]
+    paths = [start.joinpath(*parts[:depth]) for start, parts in names for depth in range(1, len(parts) + 1)]
+    candidates = [file for path in paths for file in (path.with_name(f"{path.name}.py"), path / "__init__.py")]
+    return [path for path in candidates if path.is_file() and path.is_relative_to(root)]

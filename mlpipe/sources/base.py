@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from mlpipe.base import NumberFormat, Settings, expand
-from mlpipe.columns import Chunk
+from mlpipe.columns import NUMBER, Chunk
 from mlpipe.errors import DataError, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -55,11 +56,17 @@ class Source(Settings):
             if whole.exists():
                 found.append((written, whole))
                 continue
-            matches = sorted(glob.glob(str(whole), recursive=True)) if glob.has_magic(str(pattern)) else []
+            matches = sorted(glob.glob(pattern, root_dir=base, recursive=True)) if glob.has_magic(pattern) else []
+            matches = [match for match in matches if (base / match).is_file()]
             if not matches:
                 kind = "no file matches" if glob.has_magic(pattern) else "there is no file"
                 raise DataError(f"{kind} {pattern} (relative to the pipeline file's folder)", hint=_neighbour(whole))
-            found += [(Path(os.path.relpath(match, base)).as_posix(), Path(match)) for match in matches if Path(match).is_file()]
+            found += [(Path(os.path.relpath(base / match, base)).as_posix(), base / match) for match in matches]
+        seen: set[Path] = set()
+        for name, file in found:
+            if file.resolve() in seen:
+                raise DataError(f"{name} is read twice", hint="two entries of `path` match it; its rows would count double")
+            seen.add(file.resolve())
         return found
 
     @abstractmethod
@@ -91,7 +98,7 @@ class Source(Settings):
         if twice:
             faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
             raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them in the file")
-        absent = [name for name in columns if name not in names]
+        absent = [name for name in (*columns, *self.missing_by_column, *self.replace) if name not in names]
         if absent:
             what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
             raise DataError(
@@ -100,18 +107,35 @@ class Source(Settings):
         return names
 
     def cleaned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Strip, replace and missing tokens, once for each distinct text of a column."""
+        """Strip, replace and missing tokens, once for each distinct text of a column; missing numbers in a typed column."""
         import pyarrow as pa
 
         arrays = []
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             kind = array.type
-            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            if pa.types.is_string_view(kind):
+                array = array.cast(pa.string())
+            if _is_text(array.type):
                 array = array.dictionary_encode()
             if pa.types.is_dictionary(array.type) and _is_text(array.type.value_type):
                 array = self._cleaned_text(name, array)
+            elif name in self.replace:
+                raise DataError(f"column {name!r} holds {kind}, in which `replace` has nothing to do", hint="`replace` works on text")
+            elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+                array = self._cleaned_numbers(name, array)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _cleaned_numbers(self, name: str, array: Any) -> Any:
+        """Null where a typed number equals a missing token that is a number, such as -999."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        marks = [float(t) for t in (*self.missing, *self.missing_by_column.get(name, ())) if re.search(NUMBER, t)]
+        if not marks:
+            return array
+        missing = pc.is_in(array.cast(pa.float64(), safe=False), value_set=pa.array(marks, pa.float64()))
+        return pc.if_else(missing, pa.scalar(None, array.type), array)
 
     def _cleaned_text(self, name: str, array: Any) -> Any:
         import numpy as np

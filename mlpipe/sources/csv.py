@@ -51,10 +51,15 @@ class Csv(Source):
             mark = getattr(self, name)
             if mark is not None and (len(mark) != 1 or mark in "\r\n"):
                 raise ValueError(f"{name} must be one character, not {mark!r}")
+            if mark is not None and name in ("delimiter", "quote", "escape") and not mark.isascii():
+                raise ValueError(f"{name} must be an ASCII character, not {mark!r}")
+            if mark is not None and name in ("decimal", "thousands") and mark in "0123456789+-eE":
+                raise ValueError(f"{name} cannot be {mark!r}, which numbers are written with")
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {self.decimal!r}")
-        if self.quote == self.delimiter:
-            raise ValueError(f"quote and delimiter are both {self.quote!r}")
+        marks = [mark for mark in (self.delimiter, self.quote, self.escape, self.comment) if mark is not None]
+        if twice := next((mark for mark in marks if marks.count(mark) > 1), None):
+            raise ValueError(f"two of delimiter, quote, escape and comment are {twice!r}")
         try:
             "".encode(self.encoding)
         except LookupError:
@@ -68,11 +73,16 @@ class Csv(Source):
 
     def names(self, file: Path) -> list[str]:
         """The names given, or the first line's."""
+        return self._header(file)[0]
+
+    def _header(self, file: Path) -> tuple[list[str], int]:
+        """The column names, and how many lines of the stream come before the rows (blank lines above the header count)."""
         if self.header is not True:
-            return list(self.header)
-        with self._records(file) as records:
-            for _, record in records:
-                return [name.strip() if self.strip else name for name in record]
+            return list(self.header), 0
+        with open_bytes(file, self.compression) as raw:
+            lines = self._lines(raw, file)
+            for _, record in self._numbered(lines, strict=False):
+                return [name.strip() if self.strip else name for name in record], lines.passed
         raise DataError(f"{file.name} is empty: no header, no rows", hint="is it the right file?")
 
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -80,16 +90,14 @@ class Csv(Source):
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        names = self.names(file)
+        names, above = self._header(file)
         text = pa.dictionary(pa.int32(), pa.string())
         with open_bytes(file, self.compression) as raw:
             watch = _Watched(self._plain(raw, file), self.quote)
             try:
                 reader = arrow_csv.open_csv(
                     watch,
-                    read_options=arrow_csv.ReadOptions(
-                        block_size=BLOCK_BYTES, column_names=names, skip_rows_after_names=1 if self.header is True else 0
-                    ),
+                    read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES, column_names=names, skip_rows=above),
                     parse_options=arrow_csv.ParseOptions(
                         delimiter=self.delimiter, quote_char=self.quote or False, escape_char=self.escape or False, newlines_in_values=True
                     ),
@@ -97,7 +105,7 @@ class Csv(Source):
                 )
                 yield from reader
             except pa.ArrowInvalid as fault:
-                if "empty" not in str(fault).lower():
+                if self._has_rows(file):  # Arrow has several words for a file that ends behind its header
                     raise self._explained(file, len(names), fault) from None
         if watch.quotes:
             self._check_quotes(file)
@@ -111,6 +119,10 @@ class Csv(Source):
                 if number - first in found:
                     found[number - first] = f"line {line}"
         return found
+
+    def _has_rows(self, file: Path) -> bool:
+        with self._records(file) as records:
+            return any(True for _ in islice(records, 1 if self.header is True else 0, None))
 
     def _plain(self, raw: IO[bytes], file: Path) -> IO[bytes]:
         """The bytes as Arrow reads them: UTF-8, without comments and lines to skip."""
@@ -182,7 +194,7 @@ class _Lines:
         self._text = io.TextIOWrapper(raw, encoding="utf-8-sig" if settings.is_utf8 else settings.encoding, newline="")
         self._settings, self._open = settings, False
         self.name = name
-        self.number = 0
+        self.number, self.passed = 0, 0
         self.begin: int | None = None
 
     def __iter__(self) -> _Lines:
@@ -195,6 +207,11 @@ class _Lines:
             except UnicodeDecodeError as fault:
                 # the decoder works block by block: the exact line is found by decoding line by line
                 raise self._undecodable(fault) from None
+            except UnicodeError as fault:  # UTF-16 without a mark
+                raise DataError(
+                    f"{self.name} is not {self._settings.encoding}: {fault}",
+                    hint="set `encoding` to what the file is: utf-16-le, utf-8, ...",
+                ) from None
             self.number += 1
             if self.number == 1:
                 line = line.lstrip("\ufeff")
@@ -206,6 +223,7 @@ class _Lines:
                 self._open ^= line.count(self._settings.quote) % 2 == 1
             if self.begin is None:
                 self.begin = self.number
+            self.passed += 1
             return line
 
     def _undecodable(self, fault: UnicodeDecodeError) -> DataError:
@@ -243,12 +261,17 @@ class _Watched:
 
     def __init__(self, raw: IO[bytes], quote: str | None) -> None:
         self._raw, self._quote = raw, quote.encode() if quote else None
+        self._start = True
         self.quotes = False
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         """Bytes of the stream."""
         data = self._raw.read(size)
+        if self._start:  # Arrow passes over one byte order mark; tools that rewrite files leave two
+            self._start = False
+            while data.startswith(codecs.BOM_UTF8):
+                data = data[len(codecs.BOM_UTF8) :]
         if self._quote and not self.quotes and self._quote in data:
             self.quotes = True
         return data

@@ -57,7 +57,13 @@ class Jsonl(Source):
         return found
 
     def _cell(self, value: Any, name: str, line: int, file: Path) -> str | None:
-        if value is None or isinstance(value, str):
+        if value is None:
+            return None
+        if isinstance(value, str):
+            if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
+                raise DataError(
+                    f"{file.name}, line {line}: {name!r} holds half a character ({value!r})", hint="mend the escape in the file"
+                )
             return value
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -82,6 +88,8 @@ class Jsonl(Source):
                 raise DataError(
                     f"{file.name}, about line {number + 1}: not UTF-8 ({fault.reason})", hint="JSON Lines is UTF-8; convert the file"
                 ) from None
+            except RecursionError:
+                raise DataError(f"{file.name}, line {number}: brackets within brackets without end", hint="flatten it first") from None
             except ValueError as fault:
                 raise DataError(f"{file.name}, line {number}: {fault}", hint="each line must be one JSON object") from None
 

@@ -19,8 +19,8 @@ Names = tuple[str, ...]
 class ColumnAssigner(Assigner):
     """Looks each value up."""
 
-    def __init__(self, column: str, table: dict[str, int]) -> None:
-        self.column, self.table = column, table
+    def __init__(self, column: str, table: dict[str, int], own_test: bool) -> None:
+        self.column, self.table, self.own_test = column, table, own_test
 
     def assign(self, rows: pa.RecordBatch) -> np.ndarray:
         """Raises DataError for a value that no split claims."""
@@ -30,6 +30,11 @@ class ColumnAssigner(Assigner):
         values = array.dictionary.to_pylist()
         codes: np.ndarray = array.indices.to_numpy(zero_copy_only=False)
         used = {values[code] for code in np.unique(codes)}
+        if self.own_test and (marked := sorted(value for value in used if self.table.get(value) == TEST)):
+            raise DataError(
+                f"column {self.column!r} marks rows as {marked[0]!r}, but the test rows have a source of their own",
+                hint="leave prepare.test out, or take those rows out of prepare.source",
+            )
         if unclaimed := sorted(used - self.table.keys()):
             raise DataError(
                 f"column {self.column!r} holds {unclaimed[0]!r}, which is neither train, valid nor test",
@@ -62,4 +67,4 @@ class ColumnSplit(SplitSettings):
     def assigner(self, *, hashed: tuple[str, ...], target: str, seed: int, own_test: bool) -> Assigner:
         """A table from values to splits."""
         table = dict.fromkeys(self.train, TRAIN) | dict.fromkeys(self.valid_values, VALID) | dict.fromkeys(self.test_values, TEST)
-        return ColumnAssigner(self.by, table)
+        return ColumnAssigner(self.by, table, own_test)

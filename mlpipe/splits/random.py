@@ -64,12 +64,20 @@ class StratifiedAssigner(Assigner):
         """Cuts each class's sorted hashes: at least one row of every class for each split that is wanted."""
         needed = 1 + sum(share > 0 for share in self.shares)
         few = []
+        whole = [np.unique(np.concatenate(hashes)) for hashes in self._seen.values()]
+        if both := sum(map(len, whole)) - len(np.unique(np.concatenate(whole))) if whole else 0:
+            raise DataError(
+                f"{both:,} values of the key ({', '.join(self.columns)}) have rows of two classes: they would land on both sides",
+                hint="set prepare.split.stratify to false, or choose a key of which each value has one class",
+            )
         for label in sorted(self._seen, key=str):
             distinct = np.unique(np.concatenate(self._seen[label]))
             if label is not None and len(distinct) < needed:
                 few.append(f"{label!r} has {len(distinct)} distinct row{'s' * (len(distinct) != 1)}")
                 continue
             counts = [max(1, round(share * len(distinct))) if share > 0 else 0 for share in self.shares]
+            while sum(counts) >= len(distinct) and max(counts) > 1:  # a small class leaves a row to train on, too
+                counts[counts.index(max(counts))] -= 1
             edges = np.append(distinct, np.uint64(2**64 - 1))
             first = min(counts[0], len(distinct))
             second = min(sum(counts), len(distinct))

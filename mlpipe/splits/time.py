@@ -76,6 +76,9 @@ class TimeSplit(SplitSettings):
             text = getattr(self, name)
             if text is not None and self._moment(text) is None:
                 raise ValueError(f"{name}: {text!r} is not a time of the form {self.format!r} or ISO 8601")
+        first, second = self._moment(self.valid_from), self._moment(self.test_from)
+        if first is not None and second is not None and first > second:
+            raise ValueError(f"valid_from {self.valid_from!r} is later than test_from {self.test_from!r}: no row would be valid")
         return self
 
     def _moment(self, text: str | None) -> int | None:

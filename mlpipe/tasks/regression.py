@@ -94,7 +94,7 @@ class Regression(Task):
             target=self.target,
             transform=self.transform,
             mean=float(z.mean()) if scaled else 0.0,
-            deviation=float(z.std()) if scaled else 1.0,
+            deviation=(float(z.std()) or 1.0) if scaled else 1.0,
             raw_mean=float(y.mean()),
             minimum=float(y.min()),
             maximum=float(y.max()),
