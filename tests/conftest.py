@@ -9,9 +9,15 @@ os.environ["OMP_NUM_THREADS"] = "1"  # two threads on a busy two-core machine ar
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import pytest
+from hypothesis import settings
+
+# the same examples in each run, and no clock: a busy machine makes no test fail
+settings.register_profile("mlpipe", deadline=None, derandomize=True, max_examples=60, database=None)
+settings.load_profile("mlpipe")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
+CASES = Path(__file__).resolve().parent / "cases"
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +26,9 @@ def shared_data() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("the folder ../shared/data is absent")
     return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """The input files of the cases from public bug reports, a folder each."""
+    return CASES
