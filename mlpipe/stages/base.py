@@ -17,6 +17,7 @@ from mlpipe.errors import DataError, IntegrityError, NotReadyError
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.run import STAGES, RunFolder, State, broken_outputs, differences, judge, volatile_facts
 from mlpipe.spec import Pipeline
+from mlpipe.stopping import stopper
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Stage(ABC):
     name: str
     version: int
     parents: tuple[str, ...] = ()
+    renewable = True  # whether a change of the parents' manifests alone leaves the artifacts as they are
 
     @abstractmethod
     def config(self, pipeline: Pipeline) -> dict[str, Any]:
@@ -85,6 +87,9 @@ class Stage(ABC):
     @abstractmethod
     def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
         """Does the work and writes its artifacts into `out`."""
+
+    def tidy(self, context: Context, identity: Identity) -> None:
+        """Removes what the finished result makes useless."""
 
     def identity(self, context: Context, parents: Mapping[str, Manifest]) -> Identity:
         """One function for deciding and for recording."""
@@ -102,20 +107,22 @@ def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ou
     mine = [parents[name] for name in stage.parents]
     identity = stage.identity(context, parents)
     state = judge(context.folder.stage(stage.name), identity, mine)
-    if not context.options.force and state.manifest is not None and state.kind in ("fresh", "moved"):
+    if not context.options.force and state.manifest is not None and state.kind in ("fresh", "moved") and (state.kind == "fresh" or stage.renewable):
         manifest = state.manifest
         if state.kind == "moved":
             manifest = context.folder.renew_parents(manifest, mine)
         console.say(f"{stage.name}: fresh ({state.reason})")
         return Outcome(stage.name, "fresh" if state.kind == "fresh" else "moved", state.reason, time.time() - started, manifest)
-    reason = state.reason if state.kind == "stale" else "asked for by --force"
+    reason = "asked for by --force" if state.kind == "fresh" else state.reason
     console.say(f"{stage.name}: runs ({reason})")
     for parent in mine:
         check_whole(parent)
     with context.folder.workspace(stage.name) as out:
         done = stage.work(context, identity, parents, out)
         manifest = manifests.compose(identity, mine, done.artifacts, out, done.results, done.verdict)
-        manifest = context.folder.commit(stage.name, out, manifest, volatile_facts(started, ["mlpipe", *sys.argv[1:]]))
+        with stopper.deferred():
+            manifest = context.folder.commit(stage.name, out, manifest, volatile_facts(started, ["mlpipe", *sys.argv[1:]]))
+            stage.tidy(context, identity)
     seconds = time.time() - started
     console.say(f"{stage.name}: done in {seconds:.1f} s")
     return Outcome(stage.name, "ran", reason, seconds, manifest)

@@ -1,0 +1,303 @@
+"""Stage `export`: encoder + network + decoding -> one model.onnx, published only when it agrees with the trained model."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlpipe.base import json_text, write_json, write_text
+from mlpipe.columns import Column
+from mlpipe.console import console
+from mlpipe.errors import GateError, MachineError, ParityError
+from mlpipe.exporters.targets import LOWEST_RUNTIME, Onnx
+from mlpipe.features.category import FittedCategory
+from mlpipe.features.graph import ENCODED
+from mlpipe.manifest import Artifact, Identity, Input, Manifest
+from mlpipe.metrics import METRICS
+from mlpipe.metrics.base import Outcome, measured
+from mlpipe.schema import Schema, load_schema
+from mlpipe.spec import Pipeline
+from mlpipe.stages.base import Context, Stage, Work, task_and_seed
+from mlpipe.stages.card import model_card
+from mlpipe.stages.evaluate import gate_line
+from mlpipe.stages.scoring import Exported
+from mlpipe.tasks.classification import FittedClassification
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from torch import nn
+
+    from mlpipe.exporters.parity import Parity
+
+PARITY_ROWS = 8192
+SAMPLE_ROWS = 5
+
+
+class Export(Stage):
+    """Weights to model.onnx."""
+
+    name = "export"
+    version = 1
+    parents = ("prepare", "train", "evaluate")
+    renewable = False  # it carries copies of the parents' manifests
+
+    def config(self, pipeline: Pipeline) -> dict[str, Any]:
+        """Section `export`, the name on the card, and how raw rows are read."""
+        section = pipeline.spec.export.model_dump(mode="json")
+        return {**section, "name": pipeline.spec.name, "reader": reader_of(pipeline), **task_and_seed(pipeline)}
+
+    def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
+        """Encoder, schema, weights, test rows, and what evaluate made of them."""
+        prepare, train, evaluate = (parents[name] for name in self.parents)
+        found = [prepare.input("encoder", "sha256"), prepare.input("schema", "sha256"), prepare.input("test-rows", "table-v1")]
+        found += [train.input("model", "sha256"), train.input("weights", "tensors-v1")]
+        found += [evaluate.input("metrics", "sha256"), evaluate.input("predictions", "table-v1")]
+        for shown, path in context.pipeline.spec.train.model.code(context.pipeline.base):
+            found.append(Input("code", {"sha256": context.hashed(path)}, shown))
+        return found
+
+    def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
+        """Joins, checks, compares, describes. Raises GateError or ParityError before anything is published."""
+        check_exporter()
+        refuse_failed_gate(context.pipeline, parents["evaluate"])
+        return _Exporting(context, parents, out).work()
+
+
+def check_exporter() -> None:
+    """Raises MachineError when the package that torch's exporter needs is not installed: better before than after training."""
+    if importlib.util.find_spec("onnxscript") is None:
+        raise MachineError("export needs the package onnxscript, which is not installed", hint="pip install onnxscript")
+
+
+def refuse_failed_gate(pipeline: Pipeline, evaluate: Manifest) -> None:
+    """Raises GateError when evaluate's verdict is not ok, unless the pipeline file says `allow_failed_gate`."""
+    if evaluate.verdict == "ok" or pipeline.spec.export.allow_failed_gate:
+        return
+    failed = [gate_line(gate) for gate in evaluate.results["gates"] if not gate["passed"]]
+    raise GateError("export refuses a model whose quality gate failed", faults=failed, hint="export.allow_failed_gate: true exports it all the same")
+
+
+def reader_of(pipeline: Pipeline) -> dict[str, Any]:
+    """How raw rows are read, without where they lie."""
+    return pipeline.spec.prepare.source.model_dump(mode="json", exclude={"path", "replace"})
+
+
+class _Exporting:
+    """One run of export."""
+
+    def __init__(self, context: Context, parents: Mapping[str, Manifest], out: Path) -> None:
+        self.pipeline, self.parents, self.out = context.pipeline, parents, out
+        self.prepare, self.train, self.evaluate = (parents[name] for name in Export.parents)
+        self.schema: Schema = load_schema(self.prepare.path("schema"))
+        self.target: Onnx = self.pipeline.spec.export.targets[0]
+        task = self.schema.task
+        self.classes = task.classes if isinstance(task, FittedClassification) else ()
+
+    def work(self) -> Work:
+        import torch
+
+        from mlpipe.exporters.onnx import joined
+        from mlpipe.stages.network import load_net
+
+        torch.set_num_threads(self.pipeline.spec.train.threads)
+        self.net: nn.Module = load_net(self.train, self.schema, self.pipeline.base)
+        self.encoder = self.prepare.path("encoder").read_bytes()
+        batches = list(self._test_rows())
+        sample = self._tensors(batches[0].slice(0, 3) if batches[0].num_rows >= 2 else self._doubled(batches[0]))
+        model = joined(self.encoder, self.net, sample, self.schema.task.activate, self.classes, self.target)
+        data = model.SerializeToString(deterministic=True)
+        (self.out / "model.onnx").write_bytes(data)
+        self.exported = Exported((self.out / "model.onnx").read_bytes(), "model.onnx")
+        self.exported.check_batch_axis()
+        console.say(f"  model.onnx has {len(data):,} bytes, {len(model.graph.node)} nodes, opset {self.target.opset}")
+        parity = self._parity(batches)
+        write_json(self.out / "parity.json", parity)
+        contract = self._contract()
+        write_json(self.out / "schema.json", contract)
+        write_json(self.out / "sample_input.json", self._sample(batches[0].slice(0, SAMPLE_ROWS)))
+        self._lineage()
+        write_text(self.out / "card.md", model_card(self.pipeline, self.schema, self.parents, contract, parity))
+        roles = {"model.onnx": "model", "parity.json": "parity", "schema.json": "contract", "sample_input.json": "sample", "card.md": "card"}
+        results = {
+            "inputs": contract["inputs"],
+            "outputs": contract["outputs"],
+            "opset": self.target.opset,
+            "ir_version": self.target.ir_version,
+            "onnxruntime_minimum": LOWEST_RUNTIME,
+            "parity": parity,
+            "gate": self.evaluate.verdict,
+        }
+        artifacts = [Artifact(name, role) for name, role in roles.items()]
+        return Work([*artifacts, Artifact("lineage", "lineage")], results)
+
+    # ---- the trained model's answers
+
+    def _test_rows(self) -> Iterable[pa.RecordBatch]:
+        from pyarrow import parquet as pq
+
+        texts = [column.name for column in self.schema.columns if column.type == "text"]
+        names = list(dict.fromkeys([*(column.name for column in self.schema.columns), self.schema.task.target]))
+        return pq.ParquetFile(self.prepare.path("test-rows"), read_dictionary=texts).iter_batches(batch_size=PARITY_ROWS, columns=names)
+
+    def _doubled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        return pa.Table.from_batches([batch, batch]).combine_chunks().to_batches()[0]
+
+    def _tensors(self, batch: pa.RecordBatch) -> dict[str, Any]:
+        """Encoded rows as torch tensors, in the network's order."""
+        import torch
+
+        from mlpipe.features.encode import Encoder
+
+        encoded = Encoder(self.encoder, self.schema.columns)(batch)
+        return {name: torch.from_numpy(encoded[name]) for name in self.schema.tensors.present}
+
+    def _trained(self, encoded: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The trained network's scores, float64 [N, K]."""
+        import torch
+
+        with torch.inference_mode():
+            outputs = self.net(**{name: torch.from_numpy(encoded[name]) for name in self.schema.tensors.present})
+            scores: np.ndarray = self.schema.task.activate(outputs.float()).numpy().astype(np.float64)
+        return scores
+
+    # ---- parity
+
+    def _parity(self, batches: list[pa.RecordBatch]) -> dict[str, Any]:
+        """Compares every test row, small batches and awkward rows. Raises ParityError beyond the tolerance."""
+        from mlpipe.exporters.parity import BATCHES, SMALL, Parity, awkward_rows, in_batches
+        from mlpipe.features.encode import Encoder, feed, session
+
+        encoder, plain = Encoder(self.encoder, self.schema.columns), session(self.encoder)
+        tests, small, awkward = (Parity(self.target.tolerance) for _ in range(3))
+        exported, trained = [], []
+        with console.progress("parity", sum(batch.num_rows for batch in batches)) as bar:
+            for batch in batches:
+                scores, labels = self.exported(feed(batch, self.schema.columns))
+                expected = self._trained(encoder(batch))
+                tests.add(scores, expected, labels, self._labels(expected))
+                exported.append(scores)
+                trained.append(expected)
+                bar.advance(batch.num_rows)
+        few = feed(batches[0].slice(0, SMALL), self.schema.columns)
+        expected = trained[0][:SMALL]
+        for size in BATCHES:
+            scores, labels = in_batches(self.exported, few, size)
+            small.add(scores, expected, labels, self._labels(expected))
+        known = {f.column: f.values for f in self.schema.features if isinstance(f, FittedCategory)}
+        odd = awkward_rows(self.schema.columns, few, known)
+        encoded = dict(zip([o.name.removeprefix(ENCODED) for o in plain.get_outputs()], plain.run(None, odd), strict=True))
+        scores, labels = self.exported(odd)
+        expected = self._trained(encoded)
+        awkward.add(scores, expected, labels, self._labels(expected))
+        report = {
+            **tests.as_dict(),
+            "batches": {"sizes": [*BATCHES, PARITY_ROWS], **small.as_dict()},
+            "awkward": awkward.as_dict(),
+            "metrics": self._metric_changes(batches, np.concatenate(exported), np.concatenate(trained)),
+        }
+        worst = max(tests.largest_scaled, small.largest_scaled, awkward.largest_scaled)
+        console.say(f"  parity: {tests.rows:,} test rows and {awkward.rows} awkward ones, largest difference {worst:.2g}, {tests.flips} labels changed")
+        if not (tests.holds and small.holds and awkward.holds):
+            faults = [
+                f"{name}: largest difference {p.largest_scaled:.3g}, {p.flips} labels changed, over {p.rows:,} rows"
+                for name, p in (("test rows", tests), ("batches of 1, 2 and 7", small), ("awkward rows", awkward))
+                if not p.holds
+            ]
+            raise ParityError(
+                f"the exported model disagrees with the trained one beyond {self.target.tolerance}; nothing is published",
+                faults=faults,
+                hint="look for code in the model that depends on the batch, or raise export.targets.0.tolerance if such a difference is harmless",
+            )
+        return report
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray | None:
+        return self.schema.task.decode(scores) if self.classes else None
+
+    def _metric_changes(self, batches: list[pa.RecordBatch], exported: np.ndarray, trained: np.ndarray) -> dict[str, Any]:
+        """Each metric by the trained and by the exported scores."""
+        truth = np.concatenate([self.schema.task.truth(batch.column(self.schema.task.target)) for batch in batches])
+        changes = {}
+        for name in self.pipeline.spec.metrics:
+            before, after = (measured(METRICS[name], Outcome(truth, scores, self.classes)).value for scores in (trained, exported))
+            changes[name] = {"trained": before, "exported": after, "change": None if before is None or after is None else after - before}
+        return changes
+
+    # ---- what a stranger needs
+
+    def _contract(self) -> dict[str, Any]:
+        """schema.json of the export: inputs, outputs, and how raw rows become inputs."""
+        types = {"tensor(string)": "string", "tensor(double)": "double"}
+        steps = {step.column: step for step in self.schema.host_steps}
+        named = {column.name: column for column in self.schema.columns}
+        inputs = []
+        for name, kind, shape in self.exported.inputs:
+            entry: dict[str, Any] = {"name": name, "type": types.get(kind, kind), "shape": shape, "missing": "" if "string" in kind else "NaN"}
+            entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
+            if name in steps:
+                entry["host_step"] = steps[name].model_dump(mode="json", exclude={"column"})
+            inputs.append(entry)
+        outputs: list[dict[str, Any]]
+        if self.classes:
+            outputs = [
+                {"name": "label", "type": "string", "shape": ["batch"]},
+                {"name": "probability", "type": "float", "shape": ["batch", len(self.classes)], "columns": list(self.classes)},
+            ]
+        else:
+            outputs = [{"name": "prediction", "type": "double", "shape": ["batch"]}]
+        return {
+            "schema": "mlpipe/export/v1",
+            "name": self.pipeline.spec.name,
+            "model": "model.onnx",
+            "target": self.schema.task.target,
+            "keys": list(self.schema.keys),
+            "classes": list(self.classes),
+            "inputs": inputs,
+            "outputs": outputs,
+            "codes": {"missing": 0, "unknown or rare": 1, "known values": "2 and up"},
+            "reader": reader_of(self.pipeline),
+            "onnxruntime_minimum": LOWEST_RUNTIME,
+            "onnx": {"opset": self.target.opset, "ir_version": self.target.ir_version},
+        }
+
+    def _sample(self, batch: pa.RecordBatch) -> dict[str, Any]:
+        """sample_input.json: some test rows as the session takes them, its answers, and the code that gets them."""
+        from mlpipe.features.encode import feed
+
+        arrays = feed(batch, self.schema.columns)
+        scores, labels = self.exported(arrays)
+        inputs = {column.name: {"dtype": _dtype(column), "data": _plain(arrays[column.name])} for column in self.schema.columns}
+        outputs = {"label": labels.tolist(), "probability": scores.tolist()} if labels is not None else {"prediction": scores[:, 0].tolist()}
+        return {"inputs": inputs, "outputs": outputs, "python": SAMPLE_CODE.strip().split("\n")}
+
+    def _lineage(self) -> None:
+        """The parents' manifests, so that a model shipped alone can be checked."""
+        folder = self.out / "lineage"
+        folder.mkdir()
+        for name in Export.parents:
+            write_text(folder / f"{name}.json", json_text(self.parents[name].data))
+
+
+SAMPLE_CODE = """
+import os; os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import json, numpy, onnxruntime
+sample = json.load(open("sample_input.json"))
+dtype = {"string": object, "double": numpy.float64}
+rows = {name: numpy.array([[numpy.nan if v is None else v for v in r] for r in i["data"]], dtype[i["dtype"]]) for name, i in sample["inputs"].items()}
+session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+print(dict(zip([o.name for o in session.get_outputs()], session.run(None, rows))))
+"""
+
+
+def _dtype(column: Column) -> str:
+    return "string" if column.type == "text" else "double"
+
+
+def _plain(array: np.ndarray) -> list[list[Any]]:
+    """Rows for JSON; NaN is null."""
+    return [[None if isinstance(value, float) and np.isnan(value) else value for value in row] for row in array.tolist()]

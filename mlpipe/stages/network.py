@@ -1,0 +1,54 @@
+"""The trained network as later stages find it: settings in model.json, weights beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from mlpipe.base import read_json
+from mlpipe.errors import IntegrityError, SpecError
+from mlpipe.manifest import Manifest
+from mlpipe.models import AnyModel
+from mlpipe.schema import Schema
+from mlpipe.training.randomness import derived, seed_all
+from mlpipe.training.weights import load_into, read_weights
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+def build_net(model: Any, schema: Schema, arguments: Mapping[str, Any], seed: int) -> nn.Module:
+    """A new network, its weights a function of the seed. Raises SpecError when it does not give [B, outputs]."""
+    import torch
+
+    seed_all(derived(seed, "weights"))
+    net: nn.Module = model.build(schema.tensors, schema.task.outputs, arguments)
+    sample: dict[str, torch.Tensor] = {}
+    for name in schema.tensors.present:
+        width = len(getattr(schema.tensors, name))
+        sample[name] = torch.zeros(3, width, dtype=torch.int64 if name == "category" else torch.float32)
+    net.eval()
+    with torch.no_grad():
+        shape = list(net(**sample).shape)
+    net.train()
+    if shape != [3, schema.task.outputs]:
+        raise SpecError(f"the model {model.kind!r} gives {shape} for 3 rows", hint=f"it must give [3, {schema.task.outputs}]")
+    return net
+
+
+def load_net(train: Manifest, schema: Schema, base: Path) -> nn.Module:
+    """The trained network with frozen weights, in evaluation mode on the CPU. Raises IntegrityError when its files do not fit."""
+    try:
+        facts = read_json(train.path("model"))
+        model = TypeAdapter[Any](AnyModel).validate_python(facts["model"]).resolved_against(base)
+    except (OSError, ValueError, KeyError) as fault:
+        raise IntegrityError(f"{train.path('model')} is no model: {fault}", hint="run train again") from None
+    net = build_net(model, schema, facts["arguments"], 0)
+    load_into(net, read_weights(train.path("weights")), train.path("weights").name)
+    net.eval()
+    net.requires_grad_(False)
+    return net

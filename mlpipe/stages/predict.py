@@ -1,0 +1,212 @@
+"""`mlpipe predict`: rows in, labels and scores out, by onnxruntime alone. Neither torch nor pandas is imported."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mlpipe.base import machine_faults, read_json
+from mlpipe.columns import Column
+from mlpipe.console import console
+from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError, listed
+from mlpipe.features.encode import feed
+from mlpipe.sources import AnySource
+from mlpipe.sources.base import Source
+from mlpipe.stages.evaluate import prediction_columns
+from mlpipe.stages.rows import Typed, typed_rows
+from mlpipe.stages.scoring import load_exported
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+PACKED = {".gz", ".bz2", ".xz", ".zst"}
+CONTRACT = "mlpipe/export/v1"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What predict did."""
+
+    rows: int
+    output: Path
+    ignored: tuple[str, ...]
+
+
+def predict(
+    export: Path,
+    rows: Path,
+    output: Path,
+    *,
+    carry: Sequence[str] = (),
+    carry_all: bool = False,
+    reader: Mapping[str, Any] | None = None,
+) -> Predicted:
+    """Scores every row of a CSV, Parquet or JSONL file and writes `output`, whole or not at all.
+
+    `carry` are columns of the input to carry along (key columns are carried by themselves); `reader` changes how the
+    file is read. Raises NotReadyError for a folder that is no export, DataError for rows that cannot be read or lack a column.
+    """
+    contract = _contract(export)
+    model = load_exported(export / contract["model"])
+    columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
+    source = _source(contract, rows, dict(reader or {}))
+    base = rows.parent.resolve()
+    names = [name for _, file in source.files(base) for name in source.names(file)]
+    known = {column.name for column in columns}
+    carried = list(dict.fromkeys([*(key for key in contract["keys"] if key in names), *(names if carry_all else carry)]))
+    extra = [Column(name=name, type="text") for name in carried if name not in known]
+    ignored = tuple(name for name in dict.fromkeys(names) if name not in known and name not in carried and name != contract["target"])
+    classes = tuple(contract["classes"])
+    taken = {"prediction", *(f"score_{name}" for name in classes)}
+    if clash := [name for name in carried if name in taken]:
+        raise SpecError(f"the column {clash[0]!r} cannot be carried: the output has one of that name", hint="rename it in the input")
+    count = 0
+    with _Writer(output) as writer, console.progress("predicting") as bar:
+        for chunk in _sliced(typed_rows(source, base, [*columns, *extra])):
+            scores, labels = model(feed(chunk, columns))
+            made = prediction_columns(labels if labels is not None else scores[:, 0], scores, classes)
+            writer.write({**{name: _plain(chunk.column(name)) for name in carried}, **made})
+            count += chunk.num_rows
+            bar.advance(chunk.num_rows, f"rows {count:,}")
+        if not count:
+            raise DataError(f"{rows.name} has no rows", hint="is it the right file?")
+    return Predicted(count, output, ignored)
+
+
+PREDICT_ROWS = 8192
+
+
+def _sliced(chunks: Iterator[Typed]) -> Iterator[pa.RecordBatch]:
+    """Chunks of a size that stays in the processor's cache."""
+    for chunk in chunks:
+        for start in range(0, chunk.rows.num_rows, PREDICT_ROWS):
+            yield chunk.rows.slice(start, PREDICT_ROWS)
+
+
+def _plain(array: Any) -> pa.Array:
+    """A column as it is written: text decoded."""
+    import pyarrow as pa
+
+    return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+
+
+def _contract(export: Path) -> dict[str, Any]:
+    """schema.json of an export folder."""
+    path = export / "schema.json"
+    try:
+        contract = read_json(path)
+    except FileNotFoundError:
+        nested = export / "export" / "schema.json"
+        hint = f"try {export / 'export'}" if nested.is_file() else "name the folder that mlpipe export wrote: runs/NAME/export"
+        raise NotReadyError(f"{export} is no export: there is no {path.name} in it", hint=hint) from None
+    except (OSError, ValueError) as fault:
+        raise IntegrityError(f"{path} cannot be read: {fault}") from None
+    if not isinstance(contract, dict) or contract.get("schema") != CONTRACT:
+        raise NotReadyError(f"{path} is not the schema of an export ({CONTRACT})", hint="name the folder runs/NAME/export")
+    return contract
+
+
+def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) -> Source:
+    """The recorded reader on this file; its kind is the file's own where the ending says so."""
+    suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED]
+    recorded = dict(contract["reader"])
+    kind = changes.pop("kind", None) or (ENDINGS.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]
+    settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "strip")}
+    if kind == recorded["kind"]:
+        settings = {**recorded}
+    if "header" not in changes and isinstance(settings.get("header"), list) and kind == "csv":
+        width = _width(recorded, rows)
+        if width == len(settings["header"]) - 1 and contract["target"] in settings["header"]:
+            settings["header"] = [name for name in settings["header"] if name != contract["target"]]  # rows without the target
+    if "compression" in settings and "compression" not in changes:
+        settings["compression"] = "auto"
+    # a blank column of targets, or one with other values, is no fault here
+    settings = {**settings, **changes, "kind": kind, "path": rows.name}
+    try:
+        source: Source = TypeAdapter[Any](AnySource).validate_python(settings)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        raise SpecError(f"--reader {'.'.join(map(str, first['loc'][1:]))}: {first['msg']}") from None
+    return source
+
+
+def _width(recorded: Mapping[str, Any], rows: Path) -> int | None:
+    """How many fields the first record of a file without a header line has."""
+    source: Any = TypeAdapter[Any](AnySource).validate_python({**recorded, "path": rows.name, "header": True, "compression": "auto"})
+    try:
+        return len(source.names(rows))
+    except DataError:
+        return None
+
+
+class _Writer:
+    """Writes CSV, Parquet or JSONL by the ending, beside the final name; the file takes its name when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kind = ENDINGS.get(path.suffix.lower())
+        if self.kind is None or path.suffix.lower() in (".txt", ".data"):
+            raise SpecError(f"the output {path.name} has an unknown ending", hint=f"one of {listed(['.csv', '.tsv', '.parquet', '.jsonl'])}")
+        self.aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self._writer: Any = None
+        self._file: Any = None
+
+    def __enter__(self) -> _Writer:
+        with machine_faults(self.path):
+            if not self.path.parent.is_dir():
+                raise SpecError(f"there is no folder {self.path.parent}", hint="make it first")
+            self._file = self.aside.open("wb")
+        return self
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Appends rows."""
+        import pyarrow as pa
+
+        batch = pa.record_batch(dict(columns))
+        with machine_faults(self.path):
+            if self.kind == "jsonl":
+                names = batch.schema.names
+                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                self._file.write("".join(_json_line(dict(zip(names, row, strict=True))) for row in rows).encode())
+                return
+            if self._writer is None:
+                self._writer = self._opened(batch.schema)
+            self._writer.write_batch(batch)
+
+    def _opened(self, schema: pa.Schema) -> Any:
+        if self.kind == "parquet":
+            from pyarrow import parquet as pq
+
+            return pq.ParquetWriter(self._file, schema, compression="zstd")
+        from pyarrow import csv as arrow_csv
+
+        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
+        return arrow_csv.CSVWriter(self._file, schema, write_options=arrow_csv.WriteOptions(delimiter=delimiter, quoting_style="needed"))
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            with machine_faults(self.path):
+                if self._writer is not None:
+                    self._writer.close()
+                if kind is None:
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+                    self._file.close()
+                    self.aside.replace(self.path)
+        finally:
+            self._file.close()
+            self.aside.unlink(missing_ok=True)
+
+
+def _json_line(record: dict[str, Any]) -> str:
+    """One strict JSON object; a number that is not finite is null."""
+    clean = {name: None if isinstance(value, float) and value - value != 0 else value for name, value in record.items()}
+    return json.dumps(clean, ensure_ascii=False, default=str) + "\n"
