@@ -145,7 +145,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG}
+REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG,
+            errno.ENOTDIR, errno.EEXIST}  # fmt: skip
 
 
 @contextmanager

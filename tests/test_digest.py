@@ -45,7 +45,7 @@ def test_canonical_json_is_what_rfc_8785_writes():
     """The key order and escapes of the example in RFC 8785, section 3.2.3: by UTF-16 code units, not by code points."""
     keys = {"€": 1, "\r": 2, "\ufb33": 3, "1": 4, "\U0001f600": 5, "\u0080": 6, "ö": 7}
     assert canonical(keys).decode() == '{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"\U0001f600":5,"\ufb33":3}'
-    assert canonical({"a": ["\x0f\n\"\\", True, None]}) == b'{"a":["\\u000f\\n\\"\\\\",true,null]}'
+    assert canonical({"a": ['\x0f\n"\\', True, None]}) == b'{"a":["\\u000f\\n\\"\\\\",true,null]}'
 
 
 @pytest.mark.parametrize("value", [1.0, {"a": [2.5]}, LARGEST_EXACT + 1, [-LARGEST_EXACT - 1], {1: "a"}])
