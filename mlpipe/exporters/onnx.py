@@ -75,7 +75,9 @@ def joined(
     return model
 
 
-def _network(net: nn.Module, sample: dict[str, torch.Tensor], activate: Callable[[torch.Tensor], torch.Tensor], opset: int) -> onnx.ModelProto:
+def _network(
+    net: nn.Module, sample: dict[str, torch.Tensor], activate: Callable[[torch.Tensor], torch.Tensor], opset: int
+) -> onnx.ModelProto:
     """The network by torch's exporter, quietly."""
     scorer = Scorer(net, list(sample), activate).eval()
     batch = torch.export.Dim("batch", min=1, max=2**31 - 1)

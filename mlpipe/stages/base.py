@@ -88,7 +88,7 @@ class Stage(ABC):
     def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
         """Does the work and writes its artifacts into `out`."""
 
-    def tidy(self, context: Context, identity: Identity) -> None:
+    def tidy(self, context: Context, identity: Identity) -> None:  # noqa: B027 (most stages leave nothing behind)
         """Removes what the finished result makes useless."""
 
     def identity(self, context: Context, parents: Mapping[str, Manifest]) -> Identity:
@@ -107,7 +107,12 @@ def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ou
     mine = [parents[name] for name in stage.parents]
     identity = stage.identity(context, parents)
     state = judge(context.folder.stage(stage.name), identity, mine)
-    if not context.options.force and state.manifest is not None and state.kind in ("fresh", "moved") and (state.kind == "fresh" or stage.renewable):
+    if (
+        not context.options.force
+        and state.manifest is not None
+        and state.kind in ("fresh", "moved")
+        and (state.kind == "fresh" or stage.renewable)
+    ):
         manifest = state.manifest
         if state.kind == "moved":
             manifest = context.folder.renew_parents(manifest, mine)

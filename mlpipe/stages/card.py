@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mlpipe.digest import short
@@ -13,76 +14,19 @@ from mlpipe.stages.evaluate import gate_line
 
 HUB_TASKS = {"classification": "tabular-classification", "regression": "tabular-regression"}
 
-TEMPLATE = """\
----
-{{ front }}---
-
-# {{ name }}
-
-{{ description or "A model that predicts `" ~ target ~ "` from a row of a table." }}
-`model.onnx` takes raw rows: filling gaps, scaling, vocabularies and label decoding are inside.
-
-## How to call it
-
-`schema.json` lists inputs and outputs; `sample_input.json` has rows, answers and the code that gets them.
-
-| input | type | missing is sent as |
-|---|---|---|
-{% for i in inputs -%}
-| `{{ i.name }}` | {{ i.type }} [batch, 1]{% if i.get("host_step") %} (host step: {{ i.host_step.step }}, format `{{ i.host_step.settings.format }}`){% endif %} | {{ '`""`' if i.missing == "" else "NaN" }} |
-{% endfor %}
-| output | type |
-|---|---|
-{% for o in outputs -%}
-| `{{ o.name }}` | {{ o.type }} {{ o.shape }} |
-{% endfor %}
-Values that training did not see share one code with rare ones; missing has a code of its own.
-
-## Data
-
-{{ rows.read }} rows were read, {{ rows.kept }} kept{% for reason, n in rows.dropped.items() %}, {{ n }} dropped ({{ reason }}){% endfor %}: {% for s, v in splits.items() %}{{ s }} {{ v.rows }}{{ ", " if not loop.last else "" }}{% endfor %}.
-{% if license %}Licence of the data: {{ license }}.
-{% endif %}
-{% for note in notes -%}
-- {{ note }}
-{% endfor %}
-## Metrics on {{ report.n }} test rows
-
-| metric | value | trivial baseline |
-|---|---|---|
-{% for m, b in report.baseline.items() -%}
-| {{ m }} | {{ "%.6g" % report[m] if report[m] is not none else "undefined: " ~ report.undefined[m] }} | {{ "%.6g" % b if b is not none else "undefined" }} |
-{% endfor %}
-{% for gate in gates -%}
-- {{ gate }}
-{% endfor %}
-## Parity
-
-{{ parity.rows }} test rows and {{ parity.awkward.rows }} awkward ones through onnxruntime and through the trained network: the largest difference
-of a score is {{ "%.2g" % parity.largest_scaled }} (absolute, or relative for scores above 1), {{ parity.label_flips }} labels changed.
-
-## Limits
-
-The metrics hold for rows like the test rows. Numbers are held within the range that scaling allows, unseen categories are treated alike, and
-nothing here says how the model fares on data from another time or place.
-
-## Lineage
-
-{% for stage, m in parents.items() -%}
-- {{ stage }}: `{{ m }}`
-{% endfor %}
-`mlpipe verify .` checks this folder against `lineage/`.
-"""
+TEMPLATE = Path(__file__).with_name("card.jinja")
 
 
-def model_card(pipeline: Pipeline, schema: Schema, parents: Mapping[str, Manifest], contract: Mapping[str, Any], parity: Mapping[str, Any]) -> str:
+def model_card(
+    pipeline: Pipeline, schema: Schema, parents: Mapping[str, Manifest], contract: Mapping[str, Any], parity: Mapping[str, Any]
+) -> str:
     """The card's text: data, metrics, limits, lineage."""
     import jinja2
 
     prepare, report = parents["prepare"].results, parents["evaluate"].results
     spec = pipeline.spec
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 (Markdown)
-    return environment.from_string(TEMPLATE).render(
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         front=_front_matter(pipeline, report),
         name=spec.name,
         description=spec.export.description,

@@ -97,7 +97,9 @@ def score_frozen(
     with torch.inference_mode():
         scores: np.ndarray = schema.task.activate(outputs_of(net, tensors, batch_size)).numpy().astype(np.float64)
     if digest_of(net.state_dict()) != before:
-        raise IntegrityError("scoring changed the weights: a module writes to its own state in evaluation mode", hint="mend the model's code")
+        raise IntegrityError(
+            "scoring changed the weights: a module writes to its own state in evaluation mode", hint="mend the model's code"
+        )
     return scores, before
 
 
@@ -187,7 +189,9 @@ def _write_predictions(table: pa.Table, path: Path) -> str:
     import pyarrow as pa
     from pyarrow import parquet as pq
 
-    kinds = [(f.name, "number" if f.type == pa.float64() else "timestamp" if pa.types.is_timestamp(f.type) else "text") for f in table.schema]
+    kinds = [
+        (f.name, "number" if f.type == pa.float64() else "timestamp" if pa.types.is_timestamp(f.type) else "text") for f in table.schema
+    ]
     digest = TableDigest(kinds)
     for batch in table.to_batches(max_chunksize=65_536):
         digest.update(batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,6 @@ from mlpipe.tasks.classification import FittedClassification
 if TYPE_CHECKING:
     import pyarrow as pa
     from torch import nn
-
-    from mlpipe.exporters.parity import Parity
 
 PARITY_ROWS = 8192
 SAMPLE_ROWS = 5
@@ -78,7 +76,9 @@ def refuse_failed_gate(pipeline: Pipeline, evaluate: Manifest) -> None:
     if evaluate.verdict == "ok" or pipeline.spec.export.allow_failed_gate:
         return
     failed = [gate_line(gate) for gate in evaluate.results["gates"] if not gate["passed"]]
-    raise GateError("export refuses a model whose quality gate failed", faults=failed, hint="export.allow_failed_gate: true exports it all the same")
+    raise GateError(
+        "export refuses a model whose quality gate failed", faults=failed, hint="export.allow_failed_gate: true exports it all the same"
+    )
 
 
 def reader_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -121,7 +121,13 @@ class _Exporting:
         write_json(self.out / "sample_input.json", self._sample(batches[0].slice(0, SAMPLE_ROWS)))
         self._lineage()
         write_text(self.out / "card.md", model_card(self.pipeline, self.schema, self.parents, contract, parity))
-        roles = {"model.onnx": "model", "parity.json": "parity", "schema.json": "contract", "sample_input.json": "sample", "card.md": "card"}
+        roles = {
+            "model.onnx": "model",
+            "parity.json": "parity",
+            "schema.json": "contract",
+            "sample_input.json": "sample",
+            "card.md": "card",
+        }
         results = {
             "inputs": contract["inputs"],
             "outputs": contract["outputs"],
@@ -136,12 +142,13 @@ class _Exporting:
 
     # ---- the trained model's answers
 
-    def _test_rows(self) -> Iterable[pa.RecordBatch]:
+    def _test_rows(self) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet as pq
 
         texts = [column.name for column in self.schema.columns if column.type == "text"]
         names = list(dict.fromkeys([*(column.name for column in self.schema.columns), self.schema.task.target]))
-        return pq.ParquetFile(self.prepare.path("test-rows"), read_dictionary=texts).iter_batches(batch_size=PARITY_ROWS, columns=names)
+        file = pq.ParquetFile(self.prepare.path("test-rows"), read_dictionary=texts)
+        yield from file.iter_batches(batch_size=PARITY_ROWS, columns=names)
 
     def _doubled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -202,7 +209,9 @@ class _Exporting:
             "metrics": self._metric_changes(batches, np.concatenate(exported), np.concatenate(trained)),
         }
         worst = max(tests.largest_scaled, small.largest_scaled, awkward.largest_scaled)
-        console.say(f"  parity: {tests.rows:,} test rows and {awkward.rows} awkward ones, largest difference {worst:.2g}, {tests.flips} labels changed")
+        console.say(
+            f"  parity: {tests.rows:,} test rows, {awkward.rows} awkward ones, largest difference {worst:.2g}, {tests.flips} labels changed"
+        )
         if not (tests.holds and small.holds and awkward.holds):
             faults = [
                 f"{name}: largest difference {p.largest_scaled:.3g}, {p.flips} labels changed, over {p.rows:,} rows"
@@ -212,7 +221,7 @@ class _Exporting:
             raise ParityError(
                 f"the exported model disagrees with the trained one beyond {self.target.tolerance}; nothing is published",
                 faults=faults,
-                hint="look for code in the model that depends on the batch, or raise export.targets.0.tolerance if such a difference is harmless",
+                hint="look for code that depends on the batch, or raise export.targets.0.tolerance if such a difference is harmless",
             )
         return report
 
@@ -237,7 +246,12 @@ class _Exporting:
         named = {column.name: column for column in self.schema.columns}
         inputs = []
         for name, kind, shape in self.exported.inputs:
-            entry: dict[str, Any] = {"name": name, "type": types.get(kind, kind), "shape": shape, "missing": "" if "string" in kind else "NaN"}
+            entry: dict[str, Any] = {
+                "name": name,
+                "type": types.get(kind, kind),
+                "shape": shape,
+                "missing": "" if "string" in kind else "NaN",
+            }
             entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
             if name in steps:
                 entry["host_step"] = steps[name].model_dump(mode="json", exclude={"column"})
@@ -272,7 +286,9 @@ class _Exporting:
         arrays = feed(batch, self.schema.columns)
         scores, labels = self.exported(arrays)
         inputs = {column.name: {"dtype": _dtype(column), "data": _plain(arrays[column.name])} for column in self.schema.columns}
-        outputs = {"label": labels.tolist(), "probability": scores.tolist()} if labels is not None else {"prediction": scores[:, 0].tolist()}
+        outputs = (
+            {"label": labels.tolist(), "probability": scores.tolist()} if labels is not None else {"prediction": scores[:, 0].tolist()}
+        )
         return {"inputs": inputs, "outputs": outputs, "python": SAMPLE_CODE.strip().split("\n")}
 
     def _lineage(self) -> None:
@@ -288,7 +304,8 @@ import os; os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import json, numpy, onnxruntime
 sample = json.load(open("sample_input.json"))
 dtype = {"string": object, "double": numpy.float64}
-rows = {name: numpy.array([[numpy.nan if v is None else v for v in r] for r in i["data"]], dtype[i["dtype"]]) for name, i in sample["inputs"].items()}
+cells = lambda rows: [[numpy.nan if v is None else v for v in row] for row in rows]
+rows = {name: numpy.array(cells(i["data"]), dtype[i["dtype"]]) for name, i in sample["inputs"].items()}
 session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
 print(dict(zip([o.name for o in session.get_outputs()], session.run(None, rows))))
 """

@@ -26,7 +26,16 @@ from mlpipe.stages.scoring import load_exported
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".data": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 PACKED = {".gz", ".bz2", ".xz", ".zst"}
 CONTRACT = "mlpipe/export/v1"
 
@@ -154,7 +163,9 @@ class _Writer:
         self.path = path
         self.kind = ENDINGS.get(path.suffix.lower())
         if self.kind is None or path.suffix.lower() in (".txt", ".data"):
-            raise SpecError(f"the output {path.name} has an unknown ending", hint=f"one of {listed(['.csv', '.tsv', '.parquet', '.jsonl'])}")
+            raise SpecError(
+                f"the output {path.name} has an unknown ending", hint=f"one of {listed(['.csv', '.tsv', '.parquet', '.jsonl'])}"
+            )
         self.aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         self._writer: Any = None
         self._file: Any = None

@@ -202,7 +202,7 @@ class _Preparation:
         assert isinstance(self.spec.task, Regression)
         values = target.to_numpy(zero_copy_only=False)
         lowest = {"log": 0.0, "log1p": -1.0, "none": -np.inf}[self.spec.task.transform]
-        bad = np.flatnonzero(values <= lowest) if np.isfinite(lowest) else []
+        bad = np.flatnonzero(values <= lowest)
         if len(bad):
             value = float(values[bad[0]])
             place = self._places(self.spec.prepare.source, [(chunk.file, chunk.first + int(bad[0]))])[0]
@@ -274,7 +274,9 @@ class _Preparation:
         parts = self._parts(GraphBuilder(), features)
         tensors = {name: tuple(n for part in parts if part.tensor == name for n in part.names) for name in TENSORS}
         steps = [
-            HostStep(column=c.name, step="time text to seconds since 1970-01-01T00:00:00", version=1, settings={"format": c.format or "iso"})
+            HostStep(
+                column=c.name, step="time text to seconds since 1970-01-01T00:00:00", version=1, settings={"format": c.format or "iso"}
+            )
             for c in columns
             if c.type == "timestamp"
         ]
@@ -307,11 +309,15 @@ class _Preparation:
         run = Encoder(encoder, schema.columns)
         texts = [column.name for column in self.columns if column.type == "text"]
         names = list(dict.fromkeys([*(column.name for column in schema.columns), self.target]))
-        digests, unseen = {}, {}
+        digests: dict[str, str] = {}
+        unseen: dict[str, Any] = {}
         for split in (name for name in SPLITS if rows[name]):
             strangers = _Strangers(schema)
             file = pq.ParquetFile(self.out / f"{split}.parquet", read_dictionary=texts)
-            with TensorWriter(self.out / "encoded" / split, rows[split]) as writer, console.progress(f"encoding {split}", rows[split]) as bar:
+            with (
+                TensorWriter(self.out / "encoded" / split, rows[split]) as writer,
+                console.progress(f"encoding {split}", rows[split]) as bar,
+            ):
                 for batch in file.iter_batches(batch_size=ENCODE_ROWS, columns=names):
                     for name, tensor in run(batch).items():
                         _check_finite(name, tensor, schema)
@@ -375,7 +381,9 @@ def _check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:
     """No number that is not finite may reach training."""
     if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
         column = getattr(schema.tensors, name)[int(np.flatnonzero(~np.isfinite(tensor).all(axis=0))[0])]
-        raise DataError(f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values")
+        raise DataError(
+            f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values"
+        )
 
 
 def _decoded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -18,8 +18,10 @@ class Exported:
     def __init__(self, model: bytes, name: str, threads: int = 0) -> None:
         try:
             self._session = session(model, threads)
-        except Exception as fault:  # onnxruntime raises classes of its own for a file that it does not take
-            raise IntegrityError(f"{name} cannot be loaded: {_versions(model)}{str(fault).splitlines()[0]}", hint="export it again") from None
+        except Exception as fault:  # noqa: BLE001 (onnxruntime raises classes of its own for a file that it does not take)
+            raise IntegrityError(
+                f"{name} cannot be loaded: {_versions(model)}{str(fault).splitlines()[0]}", hint="export it again"
+            ) from None
         self.outputs = [output.name for output in self._session.get_outputs()]
         self.inputs = [(value.name, value.type, value.shape) for value in self._session.get_inputs()]
 
@@ -54,4 +56,6 @@ def load_exported(path: Path, threads: int = 0) -> Exported:
     try:
         return Exported(path.read_bytes(), str(path), threads)
     except OSError as fault:
-        raise IntegrityError(f"{path} cannot be read: {(fault.strerror or str(fault)).lower()}", hint="is it the folder that export wrote?") from None
+        raise IntegrityError(
+            f"{path} cannot be read: {(fault.strerror or str(fault)).lower()}", hint="is it the folder that export wrote?"
+        ) from None

@@ -99,7 +99,9 @@ class _Training:
         from mlpipe.training.loop import Recipe
 
         s = self.spec
-        return Recipe(s.optimiser, s.schedule, epochs, s.batch_size, self.seed, s.clip_norm, s.accumulate, s.precision, self._class_weights())
+        return Recipe(
+            s.optimiser, s.schedule, epochs, s.batch_size, self.seed, s.clip_norm, s.accumulate, s.precision, self._class_weights()
+        )
 
     def _class_weights(self) -> torch.Tensor | None:
         """float32 [classes]; `balanced` is rows / (classes * rows of the class), as scikit-learn has it."""
@@ -272,7 +274,9 @@ class _Training:
 
         loss, value = self.validate(run)
         if loss is not None and not math.isfinite(loss):
-            raise TrainingError(f"the loss on the valid rows became {loss} (non-finite) after epoch {epoch.number}", hint="a lower train.optimiser.lr")
+            raise TrainingError(
+                f"the loss on the valid rows became {loss} (non-finite) after epoch {epoch.number}", hint="a lower train.optimiser.lr"
+            )
         row: dict[str, Any] = {"epoch": epoch.number, "lr": epoch.lr, "train_loss": epoch.train_loss}
         if loss is not None:
             row["valid_loss"] = loss
@@ -306,9 +310,10 @@ class _Training:
         where = f"after epoch {position.epoch}" + (f", step {position.step}" if position.step else "")
         name = NAMES[stopper.requested]  # type: ignore[index]  # a signal that was installed
         raise StoppedError(
-            stopper.requested, f"training was interrupted by {name} {where}; a checkpoint was saved", hint="run the same command again to resume"
+            stopper.requested,
+            f"training was interrupted by {name} {where}; a checkpoint was saved",
+            hint="run the same command again to resume",
         )
-
 
 
 def _trial_name(model: Any) -> str:

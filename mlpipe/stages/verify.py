@@ -33,7 +33,9 @@ def verify(folder: Path, sources: Path | None = None) -> Verified:
     else:
         stages = [folder / name for name in STAGES if (folder / name / NAME).is_file()]
         if not stages:
-            raise NotReadyError(f"there is no {NAME} in {folder}, nor in a stage below it", hint="name a run folder (runs/NAME) or a stage's folder")
+            raise NotReadyError(
+                f"there is no {NAME} in {folder}, nor in a stage below it", hint="name a run folder (runs/NAME) or a stage's folder"
+            )
         for stage in reversed(stages):
             if stage.name not in found.stages:
                 _walk(stage, found, sources)
@@ -62,7 +64,9 @@ def _check_parent(child: Manifest, entry: dict[str, Any], found: Verified, sourc
     copy = child.folder / "lineage" / f"{stage}.json"
     alone = not (beside / NAME).is_file()
     if alone and not copy.is_file():
-        raise IntegrityError(f"{child.stage}: its parent {stage} is missing: there is no {beside / NAME}", hint=f"put it back, or run mlpipe {stage} again")
+        raise IntegrityError(
+            f"{child.stage}: its parent {stage} is missing: there is no {beside / NAME}", hint=f"put it back, or run mlpipe {stage} again"
+        )
     path = copy if alone else beside / NAME
     parent = _loaded(beside, path)
     digest = sha256_file(path)
@@ -106,7 +110,9 @@ def _check_sources(manifest: Manifest, base: Path, found: Verified) -> None:
     for entry in manifest.identity["inputs"]:
         path = base / expand(entry["path"])
         if not path.is_file():
-            raise IntegrityError(f"the source {entry['path']} is not there (relative to {base})", hint="--sources takes the pipeline file's folder")
+            raise IntegrityError(
+                f"the source {entry['path']} is not there (relative to {base})", hint="--sources takes the pipeline file's folder"
+            )
         digest = sha256_file(path)
         if digest != entry["digest"]["sha256"]:
             raise IntegrityError(f"the source {entry['path']} has changed: {short(digest)}, recorded is {short(entry['digest']['sha256'])}")

@@ -1,0 +1,59 @@
+"""`predict`: rows in, labels and scores out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mlpipe.cli import common
+from mlpipe.cli.common import emit, emit_json
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+
+    @app.command(
+        help="Scores rows with an exported model (onnxruntime only). Example: mlpipe predict runs/penguins/export new.csv -o scored.csv"
+    )
+    def predict(
+        export: Annotated[Path, typer.Argument(help="The folder that export wrote.", metavar="EXPORT_DIR", show_default=False)],
+        rows: Annotated[Path, typer.Argument(help="CSV, Parquet or JSONL rows, plain or compressed.", metavar="ROWS", show_default=False)],
+        output: Annotated[
+            Path, typer.Option("-o", "--output", help="CSV, Parquet or JSONL, by its ending.", metavar="OUT", show_default=False)
+        ],
+        carry: Annotated[
+            list[str] | None, typer.Option("--carry", help="A column to carry along; may be repeated.", metavar="COLUMN")
+        ] = None,
+        carry_all: Annotated[bool, typer.Option("--carry-all", help="Carries every column along.")] = False,
+        reader: Annotated[
+            list[str] | None, typer.Option("--reader", help="Changes how the rows are read: --reader delimiter=';'.", metavar="NAME=VALUE")
+        ] = None,
+        as_json: common.Json = False,
+        quiet: common.Quiet = False,
+    ) -> None:
+        from mlpipe.stages.predict import predict as score
+
+        common.set_level(quiet, False)
+        done = score(export, rows, output, carry=carry or (), carry_all=carry_all, reader=_settings(reader or []))
+        if as_json:
+            emit_json({"status": "ok", "exit_code": 0, "rows": done.rows, "output": str(done.output), "ignored": list(done.ignored)})
+            return
+        if done.ignored:
+            emit(f"columns ignored: {', '.join(done.ignored)}")
+        emit(f"{done.rows:,} rows scored: {done.output}")
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """`name=value` pairs, the values read as YAML."""
+    from mlpipe.errors import SpecError
+    from mlpipe.spec import parse_yaml, plain
+
+    found = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise SpecError(f"--reader {pair!r} is not of the form name=value", hint="for example --reader delimiter=';'")
+        found[name.strip()] = plain(parse_yaml(text, f"--reader {name}"))
+    return found
