@@ -21,6 +21,7 @@ from mlpipe.models import AnyModel
 from mlpipe.models.mlp import Mlp
 from mlpipe.sources import AnySource
 from mlpipe.splits import AnySplit
+from mlpipe.splits.column import ColumnSplit
 from mlpipe.splits.random import RandomSplit
 from mlpipe.splits.time import TimeSplit
 from mlpipe.tasks import AnyTask
@@ -170,6 +171,10 @@ class PipelineSpec(Settings):
             kinds = {c: f.raw(c).type for f in self.prepare.features for c in f.columns}
             if kinds.get(split.by, "timestamp") != "timestamp" or split.by == target:
                 found.append((("prepare", "split", "by"), f"{split.by!r} is not a datetime column elsewhere in the file"))
+        if isinstance(split, ColumnSplit) and self.raw_columns()[split.by].type != "text":
+            found.append(
+                (("prepare", "split", "by"), f"{split.by!r} is read as a {self.raw_columns()[split.by].type} elsewhere in the file")
+            )
         if isinstance(split, RandomSplit) and split.stratify and self.task.kind != "classification":
             found.append((("prepare", "split", "stratify"), "only classes can be stratified"))
         usable = [name for name, metric in METRICS.items() if metric.task == self.task.kind]
@@ -297,7 +302,7 @@ def apply_override(tree: Any, override: str) -> None:
             key: Any = int(name)
         elif isinstance(node, dict):
             key = name
-            if not last and not isinstance(node.get(key), (dict, list)):
+            if not last and node.get(key) is None:
                 node[key] = {}
         else:
             raise SpecError(f"--set {path}: {'.'.join(names[:i])} is a single value")

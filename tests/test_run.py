@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -120,11 +121,15 @@ def test_new_parents_with_the_same_content_move_a_stage_without_running_it(run):
     assert judge(child.folder, child_identity, [other]).kind == "fresh"
 
 
+def half_way(work: Path) -> None:
+    (work / "data.bin").write_bytes(b"half")
+    raise RuntimeError("halfway")
+
+
 def test_work_that_fails_leaves_the_old_result_and_no_trace(run):
     old = finish(run, content=b"old")
     with pytest.raises(RuntimeError, match="halfway"), run.locked(), run.workspace("prepare") as work:
-        (work / "data.bin").write_bytes(b"half")
-        raise RuntimeError("halfway")
+        half_way(work)
     assert (old.folder / "sub" / "data.bin").read_bytes() == b"old"
     assert entries(run) == ["prepare"]
 
@@ -189,7 +194,7 @@ finish(RunFolder(Path(sys.argv[1])), content=b"new")
 )
 def test_a_kill_at_any_moment_leaves_the_old_result_or_the_new_one(run, at, content):
     finish(run, content=b"old")
-    command = [sys.executable, "-c", KILLED, str(run.root), at, os.path.dirname(__file__)]
+    command = [sys.executable, "-c", KILLED, str(run.root), at, str(Path(__file__).parent)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     with run.locked():  # a dead holder does not block, and the next holder puts things right
@@ -199,7 +204,7 @@ def test_a_kill_at_any_moment_leaves_the_old_result_or_the_new_one(run, at, cont
 
 
 def test_a_first_result_that_was_killed_before_its_rename_is_absent(run):
-    command = [sys.executable, "-c", KILLED, str(run.root), "before-rename-0", os.path.dirname(__file__)]
+    command = [sys.executable, "-c", KILLED, str(run.root), "before-rename-0", str(Path(__file__).parent)]
     assert subprocess.run(command, check=False, capture_output=True).returncode == -signal.SIGKILL
     assert any(name.endswith(".tmp") for name in entries(run))
     with run.locked():
