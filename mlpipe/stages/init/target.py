@@ -96,7 +96,7 @@ def _classes(look: Look, column: Cells, why: str, *, numeric: bool, strip: bool)
     classes: dict[str, int] = {}
     warnings = []
     for spelt in spellings.values():
-        kept = min(spelt, key=lambda text: (-spelt[text], text))
+        kept = min(spelt, key=lambda text: (-spelt[text], len(text), text))
         classes[kept] = sum(spelt.values())
         replace.update({text: kept for text in spelt if text != kept})
     raw = Counter(text.strip() for text in look.counts if text.strip())
