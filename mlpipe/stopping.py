@@ -27,7 +27,9 @@ class Stopper:
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         again, self.requested = self.requested is not None, number
         if not self._deferred or again:
-            raise StoppedError(number, f"stopped by {NAMES[signal.Signals(number)]}", hint="finished stages are kept; run the same command again")
+            raise StoppedError(
+                number, f"stopped by {NAMES[signal.Signals(number)]}", hint="finished stages are kept; run the same command again"
+            )
 
     @contextmanager
     def deferred(self) -> Iterator[None]:

@@ -176,9 +176,8 @@ def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, file: Path,
     if "export" in by_name:
         parity = by_name["export"].results["parity"]
         emit("")
-        emit(
-            f"parity: {parity['rows']:,} test rows, largest difference {parity['largest_scaled']:.2g}, {parity['label_flips']} labels changed"
-        )
+        worst, flips = parity["largest_scaled"], parity["label_flips"]
+        emit(f"parity: {parity['rows']:,} test rows, largest difference {worst:.2g}, {flips} labels changed")
         emit(f"model: {by_name['export'].folder / 'model.onnx'}")
     if all(outcome.state != "ran" for outcome in outcomes):
         emit("nothing changed: nothing ran")

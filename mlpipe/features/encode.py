@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+SLICE = 4096  # rows a run: what a graph makes on the way then stays in the processor's cache
+
+
 def session(model: bytes, threads: int = 0) -> ort.InferenceSession:
     """An onnxruntime session on the CPU that neither spins while idle nor prints warnings. `threads` 0 is onnxruntime's choice."""
     import onnxruntime as ort
@@ -90,8 +93,12 @@ class Encoder:
                 arrays[f"{column.name}/code"] = self._codes(column.name, array)
             else:
                 arrays |= feed(rows, [column])
-        outputs = self._rest.run([f"{ENCODED}{name}" for name in self.tensors], arrays)
-        return dict(zip(self.tensors, outputs, strict=True))
+        names = [f"{ENCODED}{name}" for name in self.tensors]
+        parts = [
+            self._rest.run(names, {name: array[start : start + SLICE] for name, array in arrays.items()})
+            for start in range(0, max(1, rows.num_rows), SLICE)
+        ]
+        return {name: np.concatenate(pieces) for name, pieces in zip(self.tensors, zip(*parts, strict=True), strict=True)}
 
     def _codes(self, column: str, array: Any) -> np.ndarray:
         """int64 [rows, 1]: the table's codes of a dictionary-encoded column, by way of its distinct values."""

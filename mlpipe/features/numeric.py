@@ -114,7 +114,7 @@ class Numeric(Feature):
 
     def fit(self, column: str, values: pa.ChunkedArray) -> FittedNumeric:
         """Median, mean, deviation (population) or quantile knots of the train values that are not missing."""
-        present = values.drop_null().to_numpy()
+        present = np.sort(values.drop_null().to_numpy())  # sums in order of size: the order of rows does not matter
         missing = len(values) - len(present)
         indicator = self.indicator == "always" or (self.indicator == "auto" and 0 < missing < len(values))
         base: dict[str, Any] = {"column": column, "indicator": indicator, "scale": self.scale, "missing": missing, "clip": self.clip}

@@ -140,21 +140,24 @@ class Source(Settings):
     def _cleaned_text(self, name: str, array: Any) -> Any:
         import numpy as np
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        replace = self.replace.get(name, {})
-        missing = {*self.missing, *self.missing_by_column.get(name, ())}
-        fresh: list[str | None] = []
-        for text in array.dictionary.to_pylist():
-            if text is not None:
-                text = text.strip() if self.strip else text
-                text = replace.get(text, text)
-            fresh.append(None if text is None or text in missing else text)
-        table: dict[str, int] = {}
-        codes: np.ndarray = np.array([-1 if text is None else table.setdefault(text, len(table)) for text in fresh] + [-1], dtype=np.int32)
-        old = array.indices.fill_null(len(fresh)).to_numpy(zero_copy_only=False)
-        new = codes[old]
-        indices = pa.array(new, pa.int32(), mask=new < 0)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(list(table), pa.string()))
+        texts = array.dictionary.cast(pa.string())
+        if self.strip:
+            texts = pc.utf8_trim_whitespace(texts)
+        if replace := self.replace.get(name):
+            texts = pa.array([replace.get(text, text) for text in texts.to_pylist()], pa.string())
+        missing = pa.array([*self.missing, *self.missing_by_column.get(name, ())], pa.string())
+        gone = pc.or_kleene(pc.is_null(texts), pc.is_in(texts, value_set=missing)).to_numpy(zero_copy_only=False)
+        distinct = texts.dictionary_encode()  # stripping and replacing make some texts equal
+        if not gone.any() and len(distinct.dictionary) == len(texts):
+            return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), texts)
+        fresh: np.ndarray = np.append(distinct.indices.fill_null(0).to_numpy(zero_copy_only=False), 0).astype(np.int32)
+        lost = np.append(gone, True)
+        old = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        used, codes = np.unique(fresh[~lost], return_inverse=True)  # only texts that are not missing stay in the table
+        fresh[~lost] = codes
+        return pa.DictionaryArray.from_arrays(pa.array(fresh[old], pa.int32(), mask=lost[old]), distinct.dictionary.take(pa.array(used)))
 
 
 def _is_text(kind: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.base import SPLITS, Split, write_json
-from mlpipe.columns import Column
+from mlpipe.columns import Column, arrow_type
 from mlpipe.console import console
 from mlpipe.digest import TableDigest
 from mlpipe.errors import DataError, listed
@@ -26,6 +26,7 @@ from mlpipe.schema import HostStep, Schema, Tensors
 from mlpipe.sources.base import Source
 from mlpipe.spec import Pipeline
 from mlpipe.splits.base import TEST, Assigner
+from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoded import TensorWriter
 from mlpipe.stages.profile import profile_column
@@ -37,7 +38,7 @@ from mlpipe.tasks.regression import Regression
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENCODE_ROWS = 16_384
+ENCODE_ROWS = 65_536
 SHOWN_LINES = 10
 
 
@@ -134,7 +135,7 @@ class _Preparation:
 
     def _typed(self, source: Source, columns: list[Column]) -> Any:
         with console.progress("reading rows") as bar:
-            for chunk in typed_rows(source, self.base, columns):
+            for chunk in ahead(typed_rows(source, self.base, columns)):
                 bar.advance(chunk.rows.num_rows, f"rows {chunk.first + chunk.rows.num_rows:,}")
                 yield chunk
 
@@ -154,11 +155,12 @@ class _Preparation:
         import pyarrow as pa
         from pyarrow import parquet as pq
 
-        kinds = {"number": pa.float64(), "text": pa.string(), "timestamp": pa.timestamp("us")}
-        schema = pa.schema([pa.field(column.name, kinds[column.type]) for column in self.columns])
+        schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])
         digests = {name: TableDigest([(column.name, column.type) for column in self.columns]) for name in SPLITS}
         assigner = self._assigner()
-        writers = {name: pq.ParquetWriter(self.out / f"{name}.parquet", schema, compression="zstd") for name in SPLITS}
+        # dictionaries are written as they are; without Arrow's own schema in the file every reader sees plain text
+        settings: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+        writers = {name: pq.ParquetWriter(self.out / f"{name}.parquet", schema, **settings) for name in SPLITS}
         try:
             sources = [(self.spec.prepare.source, False)] + ([(self.spec.prepare.test, True)] if self.spec.prepare.test else [])
             for source, own in sources:
@@ -172,7 +174,7 @@ class _Preparation:
                         if len(where):
                             mine = rows if len(where) == rows.num_rows else rows.take(pa.array(where))
                             digests[name].update(mine)
-                            writers[name].write_batch(_decoded(mine, schema))
+                            writers[name].write_batch(mine)
                 self._check_targets(source)
         finally:
             for writer in writers.values():
@@ -259,13 +261,17 @@ class _Preparation:
         target = train.read([self.target]).column(0)
         task = self.spec.task.fit(target)
         profile: dict[str, Any] = {"rows": train.metadata.num_rows, "columns": {self.target: profile_column(target)}}
+
+        def fit(feature: Any, column: str) -> tuple[AnyFitted, dict[str, Any]]:
+            values = pq.ParquetFile(self.out / "train.parquet", read_dictionary=texts).read([column]).column(0)
+            return feature.fit(column, values), profile_column(values)
+
+        wanted = [(feature, column) for feature in self.spec.prepare.features for column in feature.columns]
         fitted: list[AnyFitted] = []
-        for feature in self.spec.prepare.features:
-            for column in feature.columns:
-                values = train.read([column]).column(0)
-                fitted.append(feature.fit(column, values))
-                self.notes += fitted[-1].remarks()
-                profile["columns"][column] = profile_column(values)
+        for (_, column), (state, shape) in zip(wanted, mapped(lambda pair: fit(*pair), wanted), strict=True):
+            fitted.append(state)
+            self.notes += state.remarks()
+            profile["columns"][column] = shape
         return task, fitted, profile
 
     def _schema(self, task: AnyFittedTask, features: list[AnyFitted]) -> Schema:
@@ -306,7 +312,7 @@ class _Preparation:
         """Writes `encoded/<split>/`; returns digests by split, and values that train lacks by split and column."""
         from pyarrow import parquet as pq
 
-        run = Encoder(encoder, schema.columns)
+        run = Encoder(encoder, schema.columns, threads=1)
         texts = [column.name for column in self.columns if column.type == "text"]
         names = list(dict.fromkeys([*(column.name for column in schema.columns), self.target]))
         digests: dict[str, str] = {}
@@ -318,10 +324,11 @@ class _Preparation:
                 TensorWriter(self.out / "encoded" / split, rows[split]) as writer,
                 console.progress(f"encoding {split}", rows[split]) as bar,
             ):
-                for batch in file.iter_batches(batch_size=ENCODE_ROWS, columns=names):
-                    for name, tensor in run(batch).items():
+                batches = file.iter_batches(batch_size=ENCODE_ROWS, columns=names)
+                for batch, tensors in mapped(lambda batch: (batch, run(batch)), batches):
+                    for name, tensor in tensors.items():
                         _check_finite(name, tensor, schema)
-                        writer.write(name, tensor)
+                        writer.write(name, tensor.astype(np.int32) if name == "category" else tensor)
                     writer.write("target", schema.task.encode(batch.column(self.target)))
                     if split != "train":
                         strangers.look(batch)
@@ -384,10 +391,3 @@ def _check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:
         raise DataError(
             f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values"
         )
-
-
-def _decoded(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with plain text columns, as it is stored."""
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays([array.cast(field.type) for array, field in zip(rows.columns, schema, strict=True)], schema=schema)

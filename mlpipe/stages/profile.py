@@ -31,5 +31,5 @@ def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
     name = "timestamp" if pa.types.is_timestamp(kind) else "number"
     if not len(numbers):
         return {**base, "kind": name}
-    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(numbers, QUANTILES), strict=True)}
+    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(np.sort(numbers), QUANTILES), strict=True)}
     return {**base, "kind": name, "quantiles": quantiles}

@@ -44,11 +44,16 @@ def batch_bounds(rows: int, size: int) -> list[tuple[int, int]]:
 
 def taken(tensors: Mapping[str, torch.Tensor], index: torch.Tensor) -> Tensors:
     """The rows of a batch, `[B, ...]` each."""
-    return {name: tensor.index_select(0, index) for name, tensor in tensors.items()}
+    return {name: _wide(tensor.index_select(0, index)) for name, tensor in tensors.items()}
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Codes lie on disk as int32, half the size; networks take int64."""
+    return tensor.long() if tensor.dtype == torch.int32 else tensor
 
 
 def in_order(tensors: Mapping[str, torch.Tensor], size: int) -> Iterator[Tensors]:
     """Batches as rows stand, for evaluation."""
     rows = next(iter(tensors.values())).shape[0]
     for start in range(0, rows, size):
-        yield {name: tensor[start : start + size] for name, tensor in tensors.items()}
+        yield {name: _wide(tensor[start : start + size]) for name, tensor in tensors.items()}
