@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DatePart = Literal["age", "year", "month", "day", "weekday", "day_of_year", "hour", "minute"]
-PERIODS: dict[str, float] = {"month": 12.0, "day": 31.0, "weekday": 7.0, "day_of_year": 366.0, "hour": 24.0, "minute": 60.0}
+PERIODS = {"month": 12, "day": 31, "weekday": 7, "day_of_year": 366, "hour": 24, "minute": 60}
 
 
 class FittedDatetime(Fitted):
@@ -63,11 +64,11 @@ class FittedDatetime(Fitted):
                 scaled = graph.node("Clip", [scaled, *bounds], f"{c}/{part}/bounded")
                 out.append(Part("numeric", graph.node("Cast", [scaled], f"{c}/{part}/numeric", to=1), (f"{c} {part}",)))
                 continue
-            double = graph.node("Cast", [calendar.part(part)], f"{c}/{part}/double", to=11)
-            turn = graph.constant(f"{c}/{part}/turn", np.array([[2 * np.pi / PERIODS[part]]]))
-            angle = graph.node("Cast", [graph.node("Mul", [double, turn], f"{c}/{part}/angle")], f"{c}/{part}/angle32", to=1)
-            for wave in ("Sin", "Cos"):
-                out.append(Part("plain", graph.node(wave, [angle], f"{c}/{part}/{wave}"), (f"{c} {part} {wave.lower()}",)))
+            # from a table: what onnxruntime's Sin gives in the last bit depends on how it cuts a batch for the processor's vectors
+            turns = [2 * math.pi * step / PERIODS[part] for step in range(PERIODS[part])]
+            for wave, values in (("sin", [math.sin(turn) for turn in turns]), ("cos", [math.cos(turn) for turn in turns])):
+                table = graph.constant(f"{c}/{part}/{wave}/table", np.array(values, dtype=np.float32))
+                out.append(Part("plain", graph.node("Gather", [table, calendar.part(part)], f"{c}/{part}/{wave}"), (f"{c} {part} {wave}",)))
         if self.indicator:
             out.append(Part("plain", graph.node("Cast", [gap], f"{c}/indicator", to=1), (f"{c} is missing",)))
         return out
