@@ -87,7 +87,7 @@ class Regression(Task):
         if not len(y):
             raise DataError(f"the target {self.target!r} has no value in the {len(values):,} train rows")
         if y.min() == y.max():
-            raise DataError(f"the target {self.target!r} is {y.min()!r} in every train row: there is nothing to learn")
+            raise DataError(f"the target {self.target!r} is {float(y.min())!r} in every train row: there is nothing to learn")
         z = forward(y, self.transform)
         scaled = self.scale == "standard"
         return FittedRegression(

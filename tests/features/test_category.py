@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from graphs import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from features.graphs import run
 from mlpipe.columns import Column, convert
 from mlpipe.features.category import Category, FittedCategory
 from mlpipe.sources.csv import Csv

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pyarrow as pa
 import pytest
-from graphs import model_of
 from pydantic import TypeAdapter
 
+from features.graphs import model_of
 from mlpipe.columns import arrow_type
 from mlpipe.features import AnyFeature, AnyFitted
 from mlpipe.features.base import Feature, Fitted

@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pyarrow as pa
 import pytest
-from graphs import model_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from features.graphs import model_of
 from mlpipe.columns import Column
 from mlpipe.errors import SpecError
 from mlpipe.features.category import Category, FittedCategory

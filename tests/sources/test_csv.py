@@ -50,14 +50,14 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\uf
 
 @given(
     st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=8),
-    st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([",", ";", "\t", "|"]),
-    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC]),
+    # QUOTE_MINIMAL leaves a carriage return bare where lines end in a line feed; such a file says something else
+    st.sampled_from([(csv.QUOTE_ALL, "\n"), (csv.QUOTE_ALL, "\r\n"), (csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_NONNUMERIC, "\n")]),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
 )
-def test_what_pythons_csv_module_writes_comes_back_cell_for_cell(tmp_path_factory, table, end, delimiter, quoting, encoding):
+def test_what_pythons_csv_module_writes_comes_back_cell_for_cell(tmp_path_factory, table, delimiter, style, encoding):
     text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    writer = csv.writer(text, delimiter=delimiter, quoting=style[0], lineterminator=style[1])
     writer.writerows([("a", "b c", "d\ne"), *table])
     data = text.getvalue().encode(encoding)
     folder = tmp_path_factory.mktemp("csv")
