@@ -6,6 +6,7 @@ shuffled index per epoch. Both have the same layers and widths. Prints JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -31,7 +32,7 @@ class Plain(nn.Module):
         self.tables = nn.ModuleList([nn.Embedding(size, WIDTH) for size in CARDINALITIES])
         sizes = [NUMERIC + WIDTH * len(CARDINALITIES), *HIDDEN]
         layers: list[nn.Module] = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+        for before, after in itertools.pairwise(sizes):
             layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(0.1)]
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], 1))
 

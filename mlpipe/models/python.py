@@ -105,17 +105,32 @@ class Python(Model):
     def _load(self, where: str) -> Any:
         if not self._is_file:
             return importlib.import_module(where)
-        path = self._file(self._base or Path())
+        base = self._base or Path()
+        path = self._file(base)
+        _forget_modules([file for _, file in self.code(base)])
         spec = importlib.util.spec_from_file_location(f"mlpipe_user_{path.stem}", path)
         assert spec is not None and spec.loader is not None  # a .py file has a loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
+        kept = sys.dont_write_bytecode, sys.pycache_prefix
         sys.path.insert(0, str(path.parent))  # so that it finds the modules beside it
+        # what runs must be the text that the id was made from: a cached file is judged by time and size, and none is left beside it
+        sys.dont_write_bytecode, sys.pycache_prefix = True, str(path.parent / ".mlpipe-keeps-no-cache")
         try:
             spec.loader.exec_module(module)
         finally:
+            sys.dont_write_bytecode, sys.pycache_prefix = kept
             sys.path.remove(str(path.parent))
         return module
+
+
+def _forget_modules(files: list[Path]) -> None:
+    """Removes modules made from these files, which may have changed since this process imported them."""
+    wanted = {str(file.resolve()) for file in files}
+    for name, module in list(sys.modules.items()):
+        origin = getattr(module, "__file__", None)
+        if origin and str(Path(origin).resolve()) in wanted:
+            del sys.modules[name]
 
 
 def _root(file: Path) -> Path:
