@@ -160,7 +160,7 @@ class PipelineSpec(Settings):
                     found.append((at, f"{column!r} stands in two features; a column has one"))
                 if column in self.prepare.ignore:
                     found.append((at, f"{column!r} is under prepare.ignore too"))
-                if column in RESERVED:
+                if column in RESERVED[self.task.kind]:
                     found.append((at, f"{column!r} is a name of an output of the exported graph; rename the column"))
                 seen[column] = i
         for i, key in enumerate(self.prepare.keys):
@@ -195,7 +195,7 @@ class PipelineSpec(Settings):
         return found
 
 
-RESERVED = frozenset({"label", "probability", "prediction"})
+RESERVED = {"classification": ("label", "probability"), "regression": ("prediction",)}
 
 
 @dataclass(frozen=True)
