@@ -84,5 +84,6 @@ def bin_edges(column: np.ndarray, bins: int) -> list[float]:
 
     edges = np.unique(np.quantile(np.asarray(column, dtype=np.float64), np.linspace(0, 1, bins + 1)).astype(np.float32))
     if len(edges) < 2:
-        edges = np.array([edges[0] - 1, edges[0] + 1], dtype=np.float32)
+        width = max(1.0, abs(float(edges[0])) / 8)  # 1e9 + 1 is 1e9 in float32
+        edges = np.array([edges[0] - width, edges[0] + width], dtype=np.float32)
     return [float(edge) for edge in edges]

@@ -107,7 +107,9 @@ class Python(Model):
             return importlib.import_module(where)
         base = self._base or Path()
         path = self._file(base)
-        _forget_modules([file for _, file in self.code(base)])
+        files = [file for _, file in self.code(base)]
+        _forget_modules([*files, *_BROUGHT])
+        _BROUGHT.update(files)
         spec = importlib.util.spec_from_file_location(f"mlpipe_user_{path.stem}", path)
         assert spec is not None and spec.loader is not None  # a .py file has a loader
         module = importlib.util.module_from_spec(spec)
@@ -122,6 +124,9 @@ class Python(Model):
             sys.dont_write_bytecode, sys.pycache_prefix = kept
             sys.path.remove(str(path.parent))
         return module
+
+
+_BROUGHT: set[Path] = set()  # files of models loaded before: another folder's `layers.py` must not stand in for this one's
 
 
 def _forget_modules(files: list[Path]) -> None:

@@ -1,0 +1,139 @@
+"""What holds for every kind of model: it builds from plain numbers and gives [B, outputs]. A new kind gets a line in SETTINGS."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from pydantic import TypeAdapter
+
+from mlpipe.models import AnyModel
+from mlpipe.schema import Tensors
+
+KINDS = {kind.model_fields["kind"].default for kind in get_args(get_args(AnyModel)[0])}
+
+NET = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, tensors, outputs, width=4):
+        super().__init__()
+        self.cardinalities = tensors.cardinalities
+        size = len(tensors.numeric) + len(tensors.plain) + sum(tensors.cardinalities)
+        self.layers = nn.Sequential(nn.Linear(size, width), nn.Tanh(), nn.Linear(width, outputs))
+
+    def forward(self, numeric=None, plain=None, category=None):
+        parts = [part for part in (numeric, plain) if part is not None]
+        if category is not None:
+            parts += [nn.functional.one_hot(category[:, i], n).float() for i, n in enumerate(self.cardinalities)]
+        return self.layers(torch.cat(parts, dim=1))
+"""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "linear": {"kind": "linear"},
+    "mlp": {"kind": "mlp", "hidden": [8, 8]},
+    "mlp without hidden layers": {"kind": "mlp", "hidden": []},
+    "mlp periodic": {"kind": "mlp", "hidden": [8], "numeric_embedding": "periodic", "embedding_width": 3, "frequencies": 5},
+    "mlp piecewise linear": {"kind": "mlp", "hidden": [8], "numeric_embedding": "piecewise_linear", "embedding_width": 3, "bins": 4},
+    "mlp batch": {"kind": "mlp", "hidden": [8], "normalisation": "batch", "activation": "gelu"},
+    "mlp layer": {"kind": "mlp", "hidden": [8], "normalisation": "layer", "activation": "silu", "dropout": 0},
+    "mlp embedded": {"kind": "mlp", "hidden": [8], "one_hot_up_to": 0, "category_width": 3},
+    "mlp mixed": {"kind": "mlp", "hidden": [8], "one_hot_up_to": 4, "category_width": 3},
+    "python": {"kind": "python", "object": "net.py:Net", "options": {"width": 6}},
+}
+TABLES = {
+    "all": Tensors(numeric=("a", "b"), plain=("p",), category=("c", "d"), cardinalities=(4, 9)),
+    "numeric": Tensors(numeric=("a", "b")),
+    "plain": Tensors(plain=("p", "q")),
+    "category": Tensors(category=("c", "d"), cardinalities=(4, 9)),
+    "no numeric": Tensors(plain=("p",), category=("c",), cardinalities=(2,)),
+}
+
+
+def encoded(tensors: Tensors, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    found: dict[str, np.ndarray] = {}
+    if tensors.numeric:
+        found["numeric"] = random.normal(size=(rows, len(tensors.numeric))).astype(np.float32)
+    if tensors.plain:
+        found["plain"] = random.normal(size=(rows, len(tensors.plain))).astype(np.float32)
+    if tensors.category:
+        found["category"] = np.stack([random.integers(0, n, rows) for n in tensors.cardinalities], axis=1)
+    return found
+
+
+@pytest.fixture
+def build(tmp_path):
+    (tmp_path / "net.py").write_text(NET)
+
+    def builder(name: str, tensors: Tensors, outputs: int, seed: int = 7) -> torch.nn.Module:
+        model = TypeAdapter(AnyModel).validate_python(SETTINGS[name]).resolved_against(tmp_path)
+        arguments = model.measure(encoded(tensors, 50))
+        torch.manual_seed(seed)
+        return model.build(tensors, outputs, arguments)
+
+    return builder
+
+
+def call(net: torch.nn.Module, arrays: dict[str, np.ndarray]) -> torch.Tensor:
+    return net(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def test_every_kind_is_here():
+    assert {settings["kind"] for settings in SETTINGS.values()} == KINDS
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_model_gives_one_row_of_outputs_a_row(build, name, table, outputs):
+    tensors = TABLES[table]
+    assert set(encoded(tensors, 1)) == set(tensors.present)
+    net = build(name, tensors, outputs).eval()
+    for rows in (1, 2, 7):
+        out = call(net, encoded(tensors, rows))
+        assert out.shape == (rows, outputs)
+        assert out.dtype == torch.float32
+        assert torch.isfinite(out).all()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_rows_do_not_touch_each_other_once_trained(build, name):
+    net = build(name, TABLES["all"], 2).eval()
+    arrays = encoded(TABLES["all"], 9)
+    alone = torch.cat([call(net, {k: v[i : i + 1] for k, v in arrays.items()}) for i in range(9)])
+    assert call(net, arrays).detach().numpy() == pytest.approx(alone.detach().numpy(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_weights_come_from_the_seed_alone(build, name):
+    one, two, other = (build(name, TABLES["all"], 2, seed).state_dict() for seed in (7, 7, 8))
+    assert list(one) == list(two)
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert any(not torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_weight_takes_part_and_every_tensor_matters(build, name):
+    """A model that never looks at a tensor would pass every test of shapes."""
+    net = build(name, TABLES["all"], 2).eval()
+    arrays = encoded(TABLES["all"], 64)
+    call(net, arrays).square().sum().backward()
+    for key, parameter in net.named_parameters():
+        assert parameter.grad is not None, key
+        assert torch.isfinite(parameter.grad).all()
+    before = call(net, arrays)
+    for tensor in arrays:
+        changed = {**arrays, tensor: np.roll(arrays[tensor], 1, axis=0)}
+        assert not torch.equal(before, call(net, changed)), tensor
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_round_trip(name):
+    adapter = TypeAdapter(AnyModel)
+    model = adapter.validate_python(SETTINGS[name])
+    assert adapter.validate_python(model.model_dump(mode="json")) == model
