@@ -270,7 +270,7 @@ def parse_yaml(text: str, file: Path | str) -> Any:
 def plain(value: Any) -> Any:
     """Ruamel's round-trip values as plain Python ones."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {_name(key, value): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, bool) or value is None:
@@ -282,6 +282,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     return str(value)
+
+
+def _name(key: Any, where: Any) -> str:
+    """A key as text. Raises SpecError for one of which YAML has lost the spelling: `true`, `1.50` and `007` match no cell."""
+    if isinstance(key, str) or type(key) is int:
+        return str(key)
+    marks = getattr(getattr(where, "lc", None), "data", None) or {}
+    line = f"line {marks[key][0] + 1}: " if key in marks else ""
+    raise SpecError(f"{line}the name {plain(key)!r} is not text", hint="put it in quotes, as it stands in the data")
 
 
 def apply_override(tree: Any, override: str) -> None:

@@ -243,6 +243,15 @@ def test_ignored_columns_may_be_a_list(load):
     assert spec.prepare.ignore == {"id": "named under prepare.ignore"}
 
 
+@pytest.mark.parametrize("key", ["true", "1.50", "007", "1e3", "null"])
+def test_names_of_which_yaml_loses_the_spelling_are_asked_for_in_quotes(load, key):
+    """`replace: {income: {true: yes}}` would match no cell and say nothing."""
+    text = GOOD.replace("  features:", f"  source_note: x\n  ignore: {{{key}: why}}\n  features:")
+    assert "line 9: the name" in faults(load, text)[0]
+    quoted = load(GOOD.replace("  features:", f"  ignore: {{'{key}': why, 7: why}}\n  features:"))
+    assert quoted.prepare.ignore == {key: "why", "7": "why"}
+
+
 def test_anchors_and_merges_are_read(load):
     spec = load(
         GOOD.replace("{kind: numeric, columns: [age, hours]}", "&n {kind: numeric, columns: [age]}\n    - {<<: *n, columns: [hours]}")

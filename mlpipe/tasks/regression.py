@@ -89,6 +89,11 @@ class Regression(Task):
         if y.min() == y.max():
             raise DataError(f"the target {self.target!r} is {float(y.min())!r} in every train row: there is nothing to learn")
         z = forward(y, self.transform)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite([y.mean(), z.mean(), z.std()]).all():
+                raise DataError(
+                    f"the target {self.target!r} has values so large that their mean is no number", hint="learn it in larger units"
+                )
         scaled = self.scale == "standard"
         return FittedRegression(
             target=self.target,

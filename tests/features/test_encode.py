@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from features.graphs import model_of
-from mlpipe.columns import Column
+from mlpipe.columns import Column, convert
 from mlpipe.errors import SpecError
 from mlpipe.features.category import Category, FittedCategory
 from mlpipe.features.datetime import Datetime
 from mlpipe.features.encode import Encoder, feed, session, split_tables
 from mlpipe.features.graph import ENCODED, GraphBuilder
 from mlpipe.features.numeric import FittedNumeric, Numeric
+from mlpipe.sources.csv import Csv
 
 COLUMNS = [
     Column(name="n", type="number"),
@@ -155,3 +156,29 @@ def test_constants_may_be_asked_for_twice_and_nodes_not():
     graph.node("Neg", ["a"], "b")
     with pytest.raises(SpecError, match="'b'"):
         graph.node("Neg", ["a"], "b")
+
+
+def test_o04_known_unseen_empty_and_lookalike_cells_have_their_own_answers(cases):
+    """Gaps in text and numbers, the text `nan`, another case and a trailing blank."""
+    columns = [Column(name="colour", type="text"), Column(name="x", type="number")]
+
+    def rows(name: str) -> pa.RecordBatch:
+        source = Csv(path=name)
+        (chunk,) = source.chunks(cases / "O04", ["colour", "x"])
+        return pa.RecordBatch.from_arrays(
+            [convert(chunk.rows.column(c.name), c, source.numbers)[0] for c in columns], names=["colour", "x"]
+        )
+
+    train, probe = rows("train.csv"), rows("probe.csv")
+    states = [Category(columns=("colour",)).fit("colour", pa.chunked_array([train.column("colour")]))]
+    states.append(Numeric(columns=("x",)).fit("x", pa.chunked_array([train.column("x")])))
+    model, _ = model_of(states)
+    found = Encoder(model, columns, threads=1)(probe)
+    table = {value: code + 2 for code, value in enumerate(states[0].values)}
+    cells = probe.column("colour").to_pylist()
+    assert len(cells) == 7
+    assert found["category"].ravel().tolist() == [0 if cell is None else table.get(cell, 1) for cell in cells]
+    assert {0, 1} < set(found["category"].ravel().tolist())
+    assert found["plain"].ravel().tolist() == [float(x is None) for x in probe.column("x").to_pylist()]
+    direct = session(model, 1).run(None, feed(probe, columns))
+    assert [tensor.tobytes() for tensor in direct] == [tensor.tobytes() for tensor in found.values()]

@@ -49,7 +49,10 @@ def test_predictions_are_float64_so_that_large_targets_keep_their_digits():
     assert back(fitted, [1e9, 1e9 + 10]) == [1e9, 1e9 + 10]
 
 
-@pytest.mark.parametrize(("values", "words"), [([None, None], "no value"), ([5.0, 5.0, None], "5.0 in every train row")])
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [([None, None], "no value"), ([5.0, 5.0, None], "is 5.0 in every train row"), ([1.7e308, 1.6e308, 0.0], "so large")],
+)
 def test_targets_that_cannot_be_learned_are_refused(values, words):
     with pytest.raises(DataError, match=words):
         fit(values)
