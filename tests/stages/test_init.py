@@ -275,6 +275,19 @@ def test_a_file_without_header_gets_names(tmp_path: Path) -> None:
     assert "put the right names here" in report.text
 
 
+def test_blanks_round_the_targets_name_are_taken_off(tmp_path: Path) -> None:
+    """A header written `x, label` has the column `label`."""
+    _, pipeline = looked(tmp_path, table(tmp_path, "x, label", [f"{i}.5, {'ab'[i % 2]}" for i in range(30)]))
+    assert pipeline.spec.task.target == "label" and pipeline.spec.prepare.source.strip
+
+
+def test_an_archive_is_refused_by_name(tmp_path: Path) -> None:
+    """Zip holds many files; it is not unpacked behind the user's back."""
+    (tmp_path / "data.csv.zip").write_bytes(b"PK\x03\x04rest")
+    with pytest.raises(DataError, match="is a zip archive"):
+        init([tmp_path / "data.csv.zip"], "label", output=tmp_path / "made.yaml")
+
+
 def test_a_target_that_is_not_there_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     """And the columns that are there."""
     path = table(tmp_path, "x,label", [f"{i}.5,{'ab'[i % 2]}" for i in range(30)])
@@ -332,10 +345,10 @@ def test_almost_numbers_are_not_made_categories(tmp_path: Path) -> None:
 
 
 def test_an_output_name_of_the_graph_is_left_out(tmp_path: Path) -> None:
-    """A feature called `prediction` would clash with the exported graph's output."""
+    """A feature called `probability` would clash with the exported graph's output."""
     rows = [f"{i}.5,{i % 7}.25,{'ab'[i % 2]}" for i in range(40)]
-    _, pipeline = looked(tmp_path, table(tmp_path, "prediction,x,kind", rows), "kind")
-    assert "name of an output" in pipeline.spec.prepare.ignore["prediction"]
+    _, pipeline = looked(tmp_path, table(tmp_path, "probability,x,kind", rows), "kind")
+    assert "name of an output" in pipeline.spec.prepare.ignore["probability"]
 
 
 def test_nothing_left_to_learn_from_is_an_error(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def _kind(file: Path) -> str:
         head = raw.read(512)
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"PK\x03\x04") and ending not in (".xlsx", ".ods"):
+        raise DataError(f"{file.name} is a zip archive", hint="unpack it first; gz, bz2, xz and zst are read as they are")
     if ending in (".xlsx", ".xls", ".ods"):
         raise DataError(f"{file.name} is a spreadsheet, which no source kind reads yet", hint="save the sheet as CSV in UTF-8")
     if ending == ".json":

@@ -89,11 +89,11 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
         for field in ("decimal", "thousands"):
             if (mark := getattr(numbers.form, field)) != getattr(PLAIN, field):
                 settings[field], notes[field] = mark, [numbers.evidence or ""]
-    spelt = next(found for found in raw.values() if found.name == target)
+    spelt = next(found for found in raw.values() if found.name == target or (strip and found.name.strip() == target))
     aim = goal(spelt, sorted_out[target], numbers, task, strip=strip)
     place = (seen.source, base)
     guesses = [
-        _usable(judge(looks[column], sorted_out[column], numbers, quoted=column in seen.quoted, place=place))
+        _usable(judge(looks[column], sorted_out[column], numbers, quoted=column in seen.quoted, place=place), RESERVED[aim.task])
         for column in looks
         if column != target
     ]
@@ -140,9 +140,9 @@ def _refuse_absent(target: str, looks: dict[str, Look], seen: Dialect, *, strip:
     raise DataError(f"column {target!r} is not in {path} (it has: {listed(looks)})", hint=known or "name a column that is there")
 
 
-def _usable(guess: Guess) -> Guess:
+def _usable(guess: Guess, reserved: tuple[str, ...]) -> Guess:
     """A column whose name the exported graph cannot take is left out."""
-    if guess.kind not in ("numeric", "category", "datetime") or (guess.name and guess.name not in RESERVED):
+    if guess.kind not in ("numeric", "category", "datetime") or (guess.name and guess.name not in reserved):
         return guess
     why = f"{guess.name!r} is a name of an output of the exported graph" if guess.name else "it has no name"
     return Guess(guess.name, "ignore", guess.missing, guess.distinct, guess.shown, reason=f"{why}: name it otherwise in the file to use it")
