@@ -92,7 +92,7 @@ class Parity:
             "largest_absolute": _finite(self.largest_absolute),
             "largest_relative": _finite(self.largest_relative),
             "largest_scaled": _finite(self.largest_scaled),
-            "p999_scaled": _finite(float(np.quantile(spread, 0.999))),
+            "p999_scaled": _finite(float(np.quantile(spread, 0.999, method="higher"))),
             "label_flips": self.flips,
             "rows_not_finite": self.not_finite,
         }

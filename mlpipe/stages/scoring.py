@@ -28,10 +28,22 @@ class Exported:
     def __call__(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
         """Scores float64 [N, K] and labels object [N], or predictions float64 [N, 1] and None."""
         if "label" in self.outputs:
-            labels, scores = self._session.run(["label", "probability"], rows)
+            labels, scores = self._run(["label", "probability"], rows)
             return scores.astype(np.float64), labels
-        (prediction,) = self._session.run(["prediction"], rows)
+        (prediction,) = self._run(["prediction"], rows)
         return prediction.reshape(-1, 1).astype(np.float64), None
+
+    def _run(self, outputs: list[str], rows: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs. Raises ParityError when the graph fails on these rows, as one with a frozen batch size does."""
+        try:
+            found: list[np.ndarray] = self._session.run(outputs, rows)
+        except Exception as fault:  # noqa: BLE001 (onnxruntime raises classes of its own)
+            count = len(next(iter(rows.values())))
+            raise ParityError(
+                f"the exported model fails on a batch of {count:,} rows: {str(fault).splitlines()[0][:300]}",
+                hint="the model's code must not depend on the number of rows or on their values",
+            ) from None
+        return found
 
     def check_batch_axis(self) -> None:
         """Raises ParityError when an input's batch axis is not free and named."""
