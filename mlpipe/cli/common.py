@@ -73,6 +73,29 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
+class _NoPandas:
+    """An import hook that says that there is no pandas."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Refuses pandas, knows nothing of the rest."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not used here", name=name)
+
+
+def without_pandas() -> None:
+    """Lets pyarrow find in this process that there is no pandas: it would import it (0.4 s) to look at its first list."""
+    import pyarrow
+
+    if "pandas" in sys.modules:
+        return
+    hook = _NoPandas()
+    sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
+    try:
+        pyarrow.array([True])  # it looks once
+    finally:
+        sys.meta_path.remove(hook)  # type: ignore[arg-type]
+
+
 def with_device(overrides: Sequence[str] | None, device: str | None) -> list[str]:
     """The overrides, with --device as one of them."""
     return [*(overrides or []), *([f"train.device={device}"] if device else [])]

@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
         from mlpipe.stages.predict import predict as score
 
         common.set_level(quiet, False)
+        common.without_pandas()
         done = score(export, rows, output, carry=carry or (), carry_all=carry_all, reader=_settings(reader or []))
         if as_json:
             emit_json({"status": "ok", "exit_code": 0, "rows": done.rows, "output": str(done.output), "ignored": list(done.ignored)})

@@ -1,6 +1,7 @@
 """Metrics of classes, computed by scikit-learn on whole arrays of probabilities.
 
-A row whose class train lacks counts as wrong: its class is added with probability 0.
+A row whose class train lacks counts as wrong: its class is added with probability 0. Metrics of the positive class
+(precision, recall, F1, ROC AUC, average precision with two classes in train) take such a row for a negative one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Codes:
         scores[:, : len(outcome.classes)] = outcome.scores
         self.scores = scores / scores.sum(axis=1, keepdims=True)
         self.label = outcome.scores.argmax(axis=1)
-        self.binary = len(self.classes) == 2
+        self.binary = len(outcome.classes) == 2  # also where test rows hold a third class: the positive one stays what it is
         self.labels = np.arange(len(self.classes))
 
     def two_sided(self) -> None:
@@ -59,7 +60,7 @@ def _of_positive(name: str) -> Callable[[Codes], float]:
         function: Any = getattr(sklearn.metrics, f"{name}_score")
         if not c.binary:
             return float(function(c.truth, c.label, labels=c.labels, average="macro", zero_division=0.0))
-        value = float(function(c.truth, c.label, pos_label=1, average="binary", zero_division=np.nan))
+        value = float(function(c.truth, c.label, labels=[1], average="macro", zero_division=np.nan))
         if np.isnan(value):
             what = {"precision": "predicted as", "recall": "of", "f1": "of or predicted as"}[name]
             raise Undefined(f"no row {what} class {c.classes[1]}")
@@ -99,11 +100,8 @@ def _log_loss(c: Codes) -> float:
 
 
 def _brier(c: Codes) -> float:
-    from sklearn.metrics import brier_score_loss
-
-    if c.binary:
-        return float(brier_score_loss(c.truth, c.scores[:, 1], pos_label=1))
-    return float(np.mean(((c.scores - np.eye(len(c.classes))[c.truth]) ** 2).sum(axis=1)))
+    squares = float(np.mean(((c.scores - np.eye(len(c.classes))[c.truth]) ** 2).sum(axis=1)))
+    return squares / 2 if c.binary else squares  # for two classes the usual (p - y)^2 of the positive one
 
 
 def _mcc(c: Codes) -> float:

@@ -135,9 +135,10 @@ def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) ->
         width = _width(recorded, rows)
         if width == len(settings["header"]) - 1 and contract["target"] in settings["header"]:
             settings["header"] = [name for name in settings["header"] if name != contract["target"]]  # rows without the target
+    inputs = {entry["name"] for entry in contract["inputs"]}
+    settings["missing_by_column"] = {name: tokens for name, tokens in recorded["missing_by_column"].items() if name in inputs}
     if "compression" in settings and "compression" not in changes:
         settings["compression"] = "auto"
-    # a blank column of targets, or one with other values, is no fault here
     settings = {**settings, **changes, "kind": kind, "path": rows.name}
     try:
         source: Source = TypeAdapter[Any](AnySource).validate_python(settings)

@@ -126,6 +126,10 @@ def test_rows_of_a_class_that_train_lacks_never_raise_and_never_help(name):
     before, after = value(name, known), value(name, stranger)
     assert after.value is not None
     assert np.isfinite(after.value)
+    if name in ("precision", "recall", "f1", "roc_auc", "average_precision"):  # of the positive class: the stranger is a negative row
+        negative = outcome([*known.truth, "a"], [*known.scores.tolist(), [0.9, 0.1]], ("a", "b"))
+        assert after.value == pytest.approx(value(name, negative).value)
+        return
     assert (after.value < before.value) if METRICS[name].higher_is_better else (after.value > before.value)
 
 
