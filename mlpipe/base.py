@@ -46,7 +46,7 @@ class Settings(BaseModel):
     are used, so that no path or password of one machine enters a manifest.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -239,6 +239,21 @@ def parse_moment(text: str, form: str) -> int | None:
     return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)  # noqa: DTZ001
 
 
+def text_counts(values: pa.ChunkedArray) -> dict[str, int]:
+    """How often each text stands in a column; missing cells do not count. Dictionary-encoded chunks are counted by their codes."""
+    import numpy as np
+
+    counts: dict[str, int] = {}
+    for chunk in values.chunks:
+        array: Any = _text_dictionary(chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode())
+        table = array.dictionary.to_pylist()
+        found = np.bincount(array.indices.drop_null().to_numpy(zero_copy_only=False), minlength=len(table))
+        for text, count in zip(table, found.tolist(), strict=True):
+            if count:
+                counts[text] = counts.get(text, 0) + count
+    return counts
+
+
 def _where(mask: pa.Array, cells: pa.Array, reason: str) -> list[Fault]:
     """A fault for each true entry of `mask`."""
     import pyarrow.compute as pc

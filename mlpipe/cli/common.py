@@ -89,11 +89,11 @@ def without_pandas() -> None:
     if "pandas" in sys.modules:
         return
     hook = _NoPandas()
-    sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, hook)
     try:
         pyarrow.array([True])  # it looks once
     finally:
-        sys.meta_path.remove(hook)  # type: ignore[arg-type]
+        sys.meta_path.remove(hook)
 
 
 def with_device(overrides: Sequence[str] | None, device: str | None) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from mlpipe.columns import Column
+from mlpipe.columns import Column, text_counts
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.graph import GraphBuilder, Part
 
@@ -83,12 +83,7 @@ class Category(Feature):
 
     def fit(self, column: str, values: pa.ChunkedArray) -> FittedCategory:
         """Counts the train values; the table is sorted by code point."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pa.chunked_array([chunk.cast(pa.string()) for chunk in values.chunks], pa.string())
-        counted = pc.value_counts(text.drop_null())
-        counts: dict[str, int] = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
+        counts = text_counts(values)
         counts.pop("", None)  # the empty text is how a client sends "missing"
         often = sorted((v for v, n in counts.items() if n >= self.min_count), key=lambda v: (-counts[v], v))[: self.max_size]
         kept = set(often)

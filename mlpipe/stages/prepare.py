@@ -7,7 +7,9 @@ encodes those with the graph. Fitting reads one column of train at a time. A spl
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +163,18 @@ class _Preparation:
         # dictionaries are written as they are; without Arrow's own schema in the file every reader sees plain text
         settings: dict[str, Any] = {"compression": "zstd", "store_schema": False}
         writers = {name: pq.ParquetWriter(self.out / f"{name}.parquet", schema, **settings) for name in SPLITS}
+        # one thread reads and types the next chunk, this one splits, one digests and writes
+        aside = ThreadPoolExecutor(1, "mlpipe-write")
+        under_way: deque[Future[None]] = deque()
+
+        def store(rows: pa.RecordBatch, codes: np.ndarray) -> None:
+            for code, name in enumerate(SPLITS):
+                where = np.flatnonzero(codes == code)
+                if len(where):
+                    mine = rows if len(where) == rows.num_rows else rows.take(pa.array(where))
+                    digests[name].update(mine)
+                    writers[name].write_batch(mine)
+
         try:
             sources = [(self.spec.prepare.source, False)] + ([(self.spec.prepare.test, True)] if self.spec.prepare.test else [])
             for source, own in sources:
@@ -169,14 +183,14 @@ class _Preparation:
                     self.read += chunk.rows.num_rows
                     rows = self._with_target(chunk, count=True)
                     codes = np.full(rows.num_rows, TEST, dtype=np.uint8) if own else assigner.assign(rows)
-                    for code, name in enumerate(SPLITS):
-                        where = np.flatnonzero(codes == code)
-                        if len(where):
-                            mine = rows if len(where) == rows.num_rows else rows.take(pa.array(where))
-                            digests[name].update(mine)
-                            writers[name].write_batch(mine)
+                    under_way.append(aside.submit(store, rows, codes))
+                    if len(under_way) > 2:
+                        under_way.popleft().result()
                 self._check_targets(source)
+            for waiting in under_way:
+                waiting.result()
         finally:
+            aside.shutdown(cancel_futures=True)
             for writer in writers.values():
                 writer.close()
         self._check_splits(digests)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlpipe.columns import text_counts
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -16,14 +18,11 @@ TOP = 20
 def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
     """Counts, and for text the distinct values and the most frequent ones; for numbers and times (seconds) the quantiles."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     base: dict[str, Any] = {"rows": len(values), "missing": values.null_count}
     kind = values.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        text = pa.chunked_array([chunk.cast(pa.string()) for chunk in values.chunks], pa.string())
-        counted = pc.value_counts(text.drop_null())
-        counts = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
+        counts = text_counts(values)
         top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
         return {**base, "kind": "text", "distinct": len(counts), "top": [[value, count] for value, count in top]}
     present = values.drop_null()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mlpipe.columns import Column
+from mlpipe.columns import Column, text_counts
 from mlpipe.errors import DataError, did_you_mean, listed
 from mlpipe.tasks.base import FittedTask, Task
 
@@ -96,12 +96,7 @@ class Classification(Task):
 
     def fit(self, values: pa.ChunkedArray) -> FittedClassification:
         """The classes of the train rows, in order of number where all are whole numbers, else of code points."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pa.chunked_array([chunk.cast(pa.string()) for chunk in values.chunks], pa.string())
-        counted = pc.value_counts(text.drop_null())
-        counts = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
+        counts = text_counts(values)
         if len(counts) < 2:
             only = f"only one class: {next(iter(counts))}" if counts else "no value"
             raise DataError(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.graphs import run
+from tests.features.graphs import run
 from mlpipe.columns import Column, convert
 from mlpipe.features.category import Category, FittedCategory
 from mlpipe.sources.csv import Csv

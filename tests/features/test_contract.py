@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter
 
-from features.graphs import model_of
+from tests.features.graphs import model_of
 from mlpipe.columns import arrow_type
 from mlpipe.features import AnyFeature, AnyFitted
 from mlpipe.features.base import Feature, Fitted

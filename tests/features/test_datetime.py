@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.graphs import run
+from tests.features.graphs import run
 from mlpipe.features.datetime import PERIODS, Datetime, FittedDatetime
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (raw times have no zone)

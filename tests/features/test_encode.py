@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from features.graphs import model_of
+from tests.features.graphs import model_of
 from mlpipe.columns import Column, convert
 from mlpipe.errors import SpecError
 from mlpipe.features.category import Category, FittedCategory

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from features.graphs import run
+from tests.features.graphs import run
 from mlpipe.features.numeric import FittedNumeric, Numeric, quantile_knots
 
 HUGE = np.finfo(np.float64).max
