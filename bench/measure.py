@@ -1,4 +1,8 @@
-"""Runs commands in processes of their own and measures them: wall seconds, CPU seconds, peak memory."""
+"""Runs commands in processes of their own and measures them: wall seconds, CPU seconds, peak memory.
+
+A command that fails raises, so that no benchmark reports how fast a failure is. The process that measures stays small
+(no torch, no pandas): Linux counts the memory of the parent at the moment of the fork as the child's.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -55,16 +61,35 @@ def _watch(pid: int, peak: list[float]) -> None:
         return
 
 
-def best(command: Sequence[str], times: int, cwd: Path | None = None) -> Cost:
-    """The quickest of several runs: on a busy machine the least disturbed one."""
-    return min((run(command, cwd) for _ in range(times)), key=lambda cost: cost.wall)
+def alternately(commands: Mapping[str, Sequence[str]], times: int, cwd: Path = ROOT) -> dict[str, list[Cost]]:
+    """Each command `times` times, in turns (A, B, A, B, ...), so that a busy minute strikes them all."""
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for _ in range(times):
+        for name, command in commands.items():
+            costs[name].append(run(command, cwd))
+    return costs
 
 
-def mlpipe(*arguments: str) -> list[str]:
+def wall(costs: Sequence[Cost]) -> float:
+    """The least wall seconds: on a busy machine the least disturbed run."""
+    return min(cost.wall for cost in costs)
+
+
+def cpu(costs: Sequence[Cost]) -> float:
+    """The least CPU seconds."""
+    return min(cost.cpu for cost in costs)
+
+
+def peak(costs: Sequence[Cost]) -> float:
+    """The most memory that any run took."""
+    return max(cost.peak_mb for cost in costs)
+
+
+def mlpipe(*arguments: object) -> list[str]:
     """The command line of mlpipe in this environment."""
-    return [sys.executable, "-m", "mlpipe", *arguments]
+    return [sys.executable, "-m", "mlpipe", *map(str, arguments)]
 
 
-def python(code: str, *arguments: str) -> list[str]:
-    """A Python process that runs a piece of code."""
-    return [sys.executable, "-c", code, *arguments]
+def module(name: str, *arguments: object) -> list[str]:
+    """A Python process that runs a module of this folder."""
+    return [sys.executable, "-m", f"bench.{name}", *map(str, arguments)]
