@@ -239,6 +239,20 @@ def parse_moment(text: str, form: str) -> int | None:
     return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)  # noqa: DTZ001
 
 
+def sorted_numbers(values: pa.ChunkedArray) -> np.ndarray:
+    """float64 [present]: the numbers that are not missing, in order, in one array of their own."""
+    import numpy as np
+
+    present: np.ndarray = np.empty(len(values) - values.null_count)
+    at = 0
+    for chunk in values.chunks:
+        piece = chunk.drop_null()
+        present[at : at + len(piece)] = piece.to_numpy(zero_copy_only=False)
+        at += len(piece)
+    present.sort()
+    return present
+
+
 def text_counts(values: pa.ChunkedArray) -> dict[str, int]:
     """How often each text stands in a column; missing cells do not count. Dictionary-encoded chunks are counted by their codes."""
     import numpy as np

@@ -7,16 +7,20 @@ clock, host, user, absolute path or duration. Volatile facts go to `run.json`, t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mlpipe.base import json_text, read_json
 from mlpipe.digest import canonical, portable, sha256_bytes, sha256_path, short, size_of
 from mlpipe.errors import IntegrityError
 
 SCHEMA = "mlpipe/manifest/v1"
+T = TypeVar("T")
+R = TypeVar("R")
+
 NAME = "manifest.json"
 VOLATILE = "run.json"
 
@@ -152,11 +156,17 @@ def compose(
         "id": identity.id,
         "identity": identity.as_dict(),
         "parents": [parent.as_parent() for parent in parents],
-        "outputs": [artifact.as_dict(folder) for artifact in sorted(artifacts, key=lambda a: a.path)],
+        "outputs": _in_threads(lambda artifact: artifact.as_dict(folder), sorted(artifacts, key=lambda a: a.path)),
         "results": dict(results),
         "verdict": verdict,
     }
     return Manifest(folder, sealed(json.loads(json_text(data))))
+
+
+def _in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """`function` of each item, two at a time: hashing lets go of the interpreter."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(function, items))
 
 
 def seal_of(data: Mapping[str, Any]) -> str:
@@ -204,21 +214,23 @@ def edited(manifest: Manifest) -> str | None:
 
 def broken_outputs(manifest: Manifest, folder: Path | None = None) -> list[str]:
     """What does not hold among the artifacts of a manifest: missing, of another size, changed bytes."""
-    faults = []
-    for entry in manifest.data["outputs"]:
-        path = (folder or manifest.folder) / entry["path"]
-        if not path.exists():
-            faults.append(f"{entry['path']} is missing")
-            continue
-        size = size_of(path)
-        if size != entry["size"]:
-            faults.append(f"{entry['path']} has {size} bytes; the manifest says {entry['size']}")
-            continue
-        found, written = sha256_path(path), entry["digest"]
-        for name, digest in found.items():
-            if written.get(name) != digest:
-                faults.append(f"{entry['path']} has changed: {short(digest)}; the manifest says {short(str(written.get(name)))}")
-    return faults
+    where = folder or manifest.folder
+    return [fault for faults in _in_threads(lambda entry: _broken(where, entry), manifest.data["outputs"]) for fault in faults]
+
+
+def _broken(folder: Path, entry: Mapping[str, Any]) -> list[str]:
+    """What does not hold of one artifact."""
+    path = folder / entry["path"]
+    if not path.exists():
+        return [f"{entry['path']} is missing"]
+    if (size := size_of(path)) != entry["size"]:
+        return [f"{entry['path']} has {size} bytes; the manifest says {entry['size']}"]
+    written = entry["digest"]
+    return [
+        f"{entry['path']} has changed: {short(digest)}; the manifest says {short(str(written.get(name)))}"
+        for name, digest in sha256_path(path).items()
+        if written.get(name) != digest
+    ]
 
 
 def extra_files(manifest: Manifest) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import model_validator
 
-from mlpipe.columns import Column
+from mlpipe.columns import Column, sorted_numbers
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.graph import GraphBuilder, Part
 
@@ -114,7 +114,7 @@ class Numeric(Feature):
 
     def fit(self, column: str, values: pa.ChunkedArray) -> FittedNumeric:
         """Median, mean, deviation (population) or quantile knots of the train values that are not missing."""
-        present = np.sort(values.drop_null().to_numpy())  # sums in order of size: the order of rows does not matter
+        present = sorted_numbers(values)  # sums in order of size: the order of rows does not matter
         missing = len(values) - len(present)
         indicator = self.indicator == "always" or (self.indicator == "auto" and 0 < missing < len(values))
         base: dict[str, Any] = {"column": column, "indicator": indicator, "scale": self.scale, "missing": missing, "clip": self.clip}

@@ -161,7 +161,8 @@ class _Preparation:
         digests = {name: TableDigest([(column.name, column.type) for column in self.columns]) for name in SPLITS}
         assigner = self._assigner()
         # dictionaries are written as they are; without Arrow's own schema in the file every reader sees plain text
-        settings: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+        texts = [column.name for column in self.columns if column.type == "text"]
+        settings: dict[str, Any] = {"compression": "zstd", "store_schema": False, "use_dictionary": texts, "write_statistics": False}
         writers = {name: pq.ParquetWriter(self.out / f"{name}.parquet", schema, **settings) for name in SPLITS}
         # one thread reads and types the next chunk, this one splits, one digests and writes
         aside = ThreadPoolExecutor(1, "mlpipe-write")

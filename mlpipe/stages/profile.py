@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpipe.columns import text_counts
+from mlpipe.columns import sorted_numbers, text_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +25,10 @@ def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
         counts = text_counts(values)
         top = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
         return {**base, "kind": "text", "distinct": len(counts), "top": [[value, count] for value, count in top]}
-    present = values.drop_null()
-    numbers = present.cast(pa.int64()).to_numpy() / 1e6 if pa.types.is_timestamp(kind) else present.to_numpy()
-    name = "timestamp" if pa.types.is_timestamp(kind) else "number"
+    timed = pa.types.is_timestamp(kind)
+    numbers = sorted_numbers(values.cast(pa.int64())) / 1e6 if timed else sorted_numbers(values)
+    name = "timestamp" if timed else "number"
     if not len(numbers):
         return {**base, "kind": name}
-    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(np.sort(numbers), QUANTILES), strict=True)}
+    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(numbers, QUANTILES), strict=True)}
     return {**base, "kind": name, "quantiles": quantiles}
