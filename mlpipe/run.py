@@ -199,7 +199,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _word(leaves: Mapping[str, Any], key: str) -> str:
-    return str(leaves[key]) if key in leaves else "(none)"
+    """A setting's value as a pipeline file has it."""
+    value = leaves.get(key)
+    return "(none)" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:

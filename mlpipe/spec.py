@@ -426,4 +426,4 @@ def line_of(tree: Any, where: Sequence[int | str]) -> int:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a pipeline file, for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "mlpipe pipeline", **PipelineSpec.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **PipelineSpec.model_json_schema(), "title": "mlpipe pipeline"}

@@ -7,11 +7,13 @@ is imported before a command's body runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from mlpipe import __version__
 from mlpipe.cli import inspect, predict, stages
-from mlpipe.cli.common import print_failure, wants_json
+from mlpipe.cli.common import emit, print_failure, wants_json
 from mlpipe.errors import MlpipeError, SpecError
 from mlpipe.stopping import stopper
 
@@ -25,6 +27,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        emit(f"mlpipe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="The version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Options of the command itself."""
+
+
 stages.register(app)
 inspect.register(app)
 predict.register(app)
@@ -32,7 +49,7 @@ predict.register(app)
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command and leaves with its exit code (see `mlpipe/errors.py`)."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     stopper.install()
     sys.exit(_run(arguments))
 

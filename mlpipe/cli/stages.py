@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +43,8 @@ def _work(names: Sequence[str], file: Path, runs: Path, overrides: list[str], as
         _print_steps(steps(pipeline, runs, names, force=options["force"]), as_json)
         return
     outcomes = run_stages(pipeline, runs, names, Options(**options))
-    _print_outcomes(outcomes, pipeline, file, as_json)
+    given = ([] if runs == RUNS else ["--runs", str(runs)]) + [word for override in overrides for word in ("--set", override)]
+    _print_outcomes(outcomes, pipeline, shlex.join([str(file), *given]), as_json)
 
 
 def register(app: typer.Typer) -> None:
@@ -142,7 +144,7 @@ def _print_steps(found: Sequence[Step], as_json: bool, interrupted: dict[str, An
         emit(f"training was interrupted after epoch {interrupted['epoch']}; the next run resumes there")
 
 
-def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, file: Path, as_json: bool) -> None:
+def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, again: str, as_json: bool) -> None:
     last = outcomes[-1]
     by_name = {outcome.stage: outcome.manifest for outcome in outcomes}
     if as_json:
@@ -163,7 +165,7 @@ def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, file: Path,
     rows = [
         (o.stage, "ran" if o.state == "ran" else "fresh", f"{o.seconds:.1f}", _key_figures(o.stage, o.manifest.results)) for o in outcomes
     ]
-    emit(table([("stage", "", "seconds", ""), *rows]))
+    emit(table([("stage", "state", "seconds", "figures"), *rows]))
     if "evaluate" in by_name:
         report = by_name["evaluate"].results
         emit("")
@@ -176,12 +178,12 @@ def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, file: Path,
     if "export" in by_name:
         parity = by_name["export"].results["parity"]
         emit("")
-        worst, flips = parity["largest_scaled"], parity["label_flips"]
-        emit(f"parity: {parity['rows']:,} test rows, largest difference {worst:.2g}, {flips} labels changed")
+        tests, odd = f"{parity['rows']:,} test rows", f"{parity['awkward']['rows']:,} awkward ones"
+        emit(f"parity: {tests} and {odd}, largest difference {parity['worst_scaled']:.2g}, {parity['label_flips']} labels changed")
         emit(f"model: {by_name['export'].folder / 'model.onnx'}")
     if all(outcome.state != "ran" for outcome in outcomes):
         emit("nothing changed: nothing ran")
-    emit(_next(last.stage, last.manifest.folder, file))
+    emit(_next(last.stage, last.manifest.folder, again))
 
 
 def _metric_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -194,7 +196,7 @@ def _metric_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def _key_figures(stage: str, results: Mapping[str, Any]) -> str:
     """What a reader wants to know of a stage in half a line."""
     if stage == "prepare":
-        sizes = ", ".join(f"{name} {split['rows']:,}" for name, split in results["splits"].items())
+        sizes = ", ".join(f"{name} {results['splits'][name]['rows']:,}" for name in ("train", "valid", "test"))
         return f"{results['rows']['kept']:,} rows: {sizes}"
     if stage == "train":
         return f"best epoch {results['best_epoch']} of {results['epochs']}, {results['parameters']:,} parameters"
@@ -204,8 +206,9 @@ def _key_figures(stage: str, results: Mapping[str, Any]) -> str:
     return f"{len(results['inputs'])} inputs, opset {results['opset']}"
 
 
-def _next(stage: str, folder: Path, file: Path) -> str:
+def _next(stage: str, folder: Path, again: str) -> str:
+    """What to try next; `again` is the pipeline file with the options that led here."""
     if stage == "export":
         return f"next: mlpipe predict {folder} ROWS.csv -o OUT.csv, or mlpipe verify {folder.parent}"
     following = NAMES[NAMES.index(stage) + 1]
-    return f"next: mlpipe {following} {file}"
+    return f"next: mlpipe {following} {again}"

@@ -98,11 +98,11 @@ class Source(Settings):
         if twice:
             faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
             raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them in the file")
-        absent = [name for name in (*columns, *self.missing_by_column, *self.replace) if name not in names]
+        absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in names]
         if absent:
             what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
             raise DataError(
-                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "name a column that is there"
+                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "is it the right file?"
             )
         return names
 

@@ -202,13 +202,14 @@ class _Exporting:
         scores, labels = self.exported(odd)
         expected = self._trained(encoded)
         awkward.add(scores, expected, labels, self._labels(expected))
+        worst = max(tests.largest_scaled, small.largest_scaled, awkward.largest_scaled)
         report = {
             **tests.as_dict(),
+            "worst_scaled": worst if np.isfinite(worst) else None,
             "batches": {"sizes": [*BATCHES, PARITY_ROWS], **small.as_dict()},
             "awkward": awkward.as_dict(),
             "metrics": self._metric_changes(batches, np.concatenate(exported), np.concatenate(trained)),
         }
-        worst = max(tests.largest_scaled, small.largest_scaled, awkward.largest_scaled)
         console.say(
             f"  parity: {tests.rows:,} test rows, {awkward.rows} awkward ones, largest difference {worst:.2g}, {tests.flips} labels changed"
         )

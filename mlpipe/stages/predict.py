@@ -63,6 +63,8 @@ def predict(
     `carry` are columns of the input to carry along (key columns are carried by themselves); `reader` changes how the
     file is read. Raises NotReadyError for a folder that is no export, DataError for rows that cannot be read or lack a column.
     """
+    if output.exists() and rows.exists() and output.samefile(rows):
+        raise SpecError(f"{output} is the file that is read; it would be lost", hint="choose another name for the output")
     contract = _contract(export)
     model = load_exported(export / contract["model"])
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ def _walk(folder: Path, found: Verified, sources: Path | None) -> None:
 def _check_parent(child: Manifest, entry: dict[str, Any], found: Verified, sources: Path | None) -> None:
     """A parent beside the child, or, for a model shipped alone, its copy in lineage/."""
     stage = entry["stage"]
-    beside = (child.folder / entry["path"]).parent
+    beside = Path(os.path.normpath(child.folder / entry["path"])).parent
     copy = child.folder / "lineage" / f"{stage}.json"
     alone = not (beside / NAME).is_file()
     if alone and not copy.is_file():
@@ -117,7 +118,7 @@ def _check_sources(manifest: Manifest, base: Path, found: Verified) -> None:
         if digest != entry["digest"]["sha256"]:
             raise IntegrityError(f"the source {entry['path']} has changed: {short(digest)}, recorded is {short(entry['digest']['sha256'])}")
         count += 1
-    found.lines.append(f"sources: {count} files hold")
+    found.lines.append(f"sources: {count} file{'s' * (count != 1)} hold{'s' * (count == 1)}")
 
 
 def _loaded(folder: Path, path: Path | None = None) -> Manifest:

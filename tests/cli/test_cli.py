@@ -64,7 +64,16 @@ def test_run_prints_its_table_and_a_second_run_says_that_nothing_changed(project
     """stdout has the result: stages, metrics beside the baseline, parity, the model, what comes next."""
     result = mlpipe("run", "small.yaml", cwd=project)
     assert result.rc == 0
-    for word in ("prepare", "fresh", "accuracy", "baseline", "parity", "model.onnx", "nothing changed: nothing ran", "next: mlpipe predict"):
+    for word in (
+        "prepare",
+        "fresh",
+        "accuracy",
+        "baseline",
+        "parity",
+        "model.onnx",
+        "nothing changed: nothing ran",
+        "next: mlpipe predict",
+    ):
         assert word in result.out
     assert "\r" not in result.text
     assert "\x1b[" not in result.text
@@ -142,6 +151,22 @@ def test_exit_codes_and_messages(project: Path, arguments: list[str], code: int,
     result = mlpipe(*arguments, cwd=project)
     assert result.rc == code, result.text
     clean_failure(result, *words)
+
+
+def test_predict_never_writes_over_what_it_reads(project: Path, tmp_path: Path) -> None:
+    """The rows as the output: refused, and every byte of them is there."""
+    rows = tmp_path / "rows.csv"
+    rows.write_bytes((project / "train.csv").read_bytes())
+    result = mlpipe("predict", project / "runs/small/export", rows, "-o", rows)
+    assert result.rc == 2
+    clean_failure(result, "would be lost")
+    assert rows.read_bytes() == (project / "train.csv").read_bytes()
+
+
+def test_version_and_bare_command() -> None:
+    """--version tells it; the command alone shows its help."""
+    assert mlpipe("--version").out.startswith("mlpipe ")
+    assert "Commands:" in mlpipe().out
 
 
 def test_gate_failure_ends_with_six(project: Path, tmp_path: Path) -> None:
@@ -234,7 +259,10 @@ def test_full_disk_is_named_and_the_old_result_stays(tmp_path: Path) -> None:
     """A file system of 2 MB: no space is said, with the path, and what was there stays whole (R05d)."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False).returncode:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False).returncode
+    ):
         pytest.skip("mounting a small file system needs root")
     try:
         table_csv(tmp_path / "train.csv", 300)

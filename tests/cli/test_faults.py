@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -40,15 +39,13 @@ def test_killed_at_random_moments(tmp_path: Path, undisturbed: dict[str, dict[st
         chain(file, tmp_path / "runs", until=name, overrides=["seed=4"])
     dice = random.Random(stage)
     for _ in range(4):
-        backup = shutil.copytree(run, tmp_path / "backup", dirs_exist_ok=False)
         process = start("run", file, "--runs", tmp_path / "runs", "--set", "seed=4", "--until", stage)
         time.sleep(dice.uniform(0.3, 5.0))
         process.kill()
         process.communicate()
         for path, data in manifests_of(run).items():
             if not path.startswith("."):
-                assert data in {undisturbed[seed][path] for seed in ("3", "4")} or path in {p for p in manifests_of(backup)}, path
-        shutil.rmtree(backup)
+                assert data in {undisturbed[seed][path] for seed in ("3", "4")}, path
     result = mlpipe("run", file, "--runs", tmp_path / "runs", "--set", "seed=4")
     assert result.rc == 0, result.text
     assert manifests_of(run) == undisturbed["4"]
@@ -73,7 +70,7 @@ def wait_for(process: object, words: str, seconds: float = 60) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_interrupted_training_resumes_to_the_same_bits(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """R03, R04: a checkpoint, one line that says how to resume, the signal's exit code; evaluate refuses; the resumed run equals one in one go."""
+    """R03, R04: a checkpoint, a line that says how to resume, the signal's exit code; the resumed run equals one in one go."""
     for name in ("whole", "parts"):
         table_csv(tmp_path / name / "train.csv")
     whole, parts = small(tmp_path / "whole"), small(tmp_path / "parts")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.features.graphs import run
 from mlpipe.columns import Column, convert
 from mlpipe.features.category import Category, FittedCategory
 from mlpipe.sources.csv import Csv
+from tests.features.graphs import run
 
 
 def fit(values: list, **settings) -> FittedCategory:

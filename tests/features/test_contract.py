@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter
 
-from tests.features.graphs import model_of
 from mlpipe.columns import arrow_type
 from mlpipe.features import AnyFeature, AnyFitted
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.encode import Encoder
 from mlpipe.features.graph import TENSORS
+from tests.features.graphs import model_of
 
 FEATURES = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnyFeature)[0])}
 FITTED = {kind.model_fields["kind"].default for kind in get_args(get_args(AnyFitted)[0])}

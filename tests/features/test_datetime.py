@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.features.graphs import run
 from mlpipe.features.datetime import PERIODS, Datetime, FittedDatetime
+from tests.features.graphs import run
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (raw times have no zone)
 PARTS = ("year", "month", "day", "weekday", "day_of_year", "hour", "minute")

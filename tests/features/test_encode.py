@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.features.graphs import model_of
 from mlpipe.columns import Column, convert
 from mlpipe.errors import SpecError
 from mlpipe.features.category import Category, FittedCategory
@@ -20,6 +19,7 @@ from mlpipe.features.encode import Encoder, feed, session, split_tables
 from mlpipe.features.graph import ENCODED, GraphBuilder
 from mlpipe.features.numeric import FittedNumeric, Numeric
 from mlpipe.sources.csv import Csv
+from tests.features.graphs import model_of
 
 COLUMNS = [
     Column(name="n", type="number"),

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.features.graphs import run
 from mlpipe.features.numeric import FittedNumeric, Numeric, quantile_knots
+from tests.features.graphs import run
 
 HUGE = np.finfo(np.float64).max
 TINY = 5e-324

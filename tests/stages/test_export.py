@@ -80,7 +80,10 @@ def test_a_stranger_reproduces_the_predictions(run: Path, tmp_path: Path) -> Non
         "x1": table["x1"].to_pylist(),
         "x2": [float("nan") if v is None else v for v in table["x2"].to_pylist()],
         "colour": [v or "" for v in table["colour"].to_pylist()],
-        "day": [v.timestamp() if v.tzinfo else (v - __import__("datetime").datetime(1970, 1, 1)).total_seconds() for v in table["day"].to_pylist()],
+        "day": [
+            v.timestamp() if v.tzinfo else (v - __import__("datetime").datetime(1970, 1, 1)).total_seconds()
+            for v in table["day"].to_pylist()
+        ],
     }
     (tmp_path / "job.json").write_text(json.dumps({"rows": rows, "text": {n: n == "colour" for n in rows}}))
     command = [sys.executable, "-c", STRANGER, str(tmp_path / "job.json"), str(tmp_path / "renamed.onnx")]
@@ -97,7 +100,10 @@ def test_every_batch_size(run: Path, size: int) -> None:
     """O02: inputs and outputs have the named axis, and any number of rows goes."""
     session = ort.InferenceSession((run / "export/model.onnx").read_bytes(), providers=["CPUExecutionProvider"])
     assert {value.shape[0] for value in [*session.get_inputs(), *session.get_outputs()]} == {"batch"}
-    rows = {i.name: np.full((size, 1), "red" if "string" in i.type else 1.5, dtype=object if "string" in i.type else np.float64) for i in session.get_inputs()}
+    rows = {
+        i.name: np.full((size, 1), "red" if "string" in i.type else 1.5, dtype=object if "string" in i.type else np.float64)
+        for i in session.get_inputs()
+    }
     label, probability = session.run(["label", "probability"], rows)
     assert label.shape == (size,)
     assert probability.shape == (size, 2)
@@ -121,7 +127,12 @@ def test_sample_runs_as_written(run: Path) -> None:
     """sample_input.json: its own code gives its own answers."""
     sample = strict_json(run / "export/sample_input.json")
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(sample["python"])], cwd=run / "export", env=environment(), capture_output=True, text=True, check=True
+        [sys.executable, "-c", "\n".join(sample["python"])],
+        cwd=run / "export",
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for label in sample["outputs"]["label"]:
         assert label in done.stdout
@@ -152,7 +163,7 @@ def test_card_has_front_matter_and_sections(run: Path) -> None:
 
 
 def test_text_and_gaps_mean_the_same_inside_the_graph(tmp_path: Path) -> None:
-    """O04: known, unseen, empty, the text `nan`, other case, trailing blank, empty number: torch and onnxruntime agree, and differ where they must."""
+    """O04: known, unseen, empty, `nan`, other case, trailing blank, empty number: codes apart, finite scores, a wrong type is named."""
     (tmp_path / "train.csv").write_bytes((CASES / "O04/train.csv").read_bytes())
     features = [{"kind": "category", "columns": ["colour"]}, {"kind": "numeric", "columns": ["x"]}]
     chain(write_pipeline(tmp_path / "p.yaml", small_settings(prepare__features=features, train__epochs=30)), tmp_path / "runs")

@@ -203,9 +203,8 @@ def test_ahead_and_mapped_keep_order_and_faults(workers: int) -> None:
         yield from range(20)
         raise DataError("at the end")
 
-    got = []
+    got: list[int] = []
     with pytest.raises(DataError, match="at the end"):
-        for item in mapped(lambda i: i * 2, ahead(items(), depth=workers), workers):  # type: ignore[arg-type]
-            got.append(item)  # noqa: PERF402
+        got.extend(mapped(lambda i: i * 2, ahead(items(), depth=workers), workers))  # type: ignore[arg-type]
     assert got == [i * 2 for i in range(20)][: len(got)]
     assert len(got) >= 20 - workers

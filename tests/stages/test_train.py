@@ -173,7 +173,11 @@ def test_batch_one_short_of_the_rows_trains(tmp_path: Path) -> None:
     settings = small_settings(prepare__source={"kind": "csv", "path": "rows.csv"}, prepare__features=features)
     file = write_pipeline(tmp_path / "r.yaml", settings)
     rows = chain(file, tmp_path / "runs", until="prepare")["prepare"].manifest.results["splits"]
-    changes = [f"train.batch_size={rows['train']['rows'] - 1}", "train.model={kind: mlp, hidden: [4], normalisation: batch}", "evaluate.batch_size=1"]
+    changes = [
+        f"train.batch_size={rows['train']['rows'] - 1}",
+        "train.model={kind: mlp, hidden: [4], normalisation: batch}",
+        "evaluate.batch_size=1",
+    ]
     results = chain(file, tmp_path / "runs", until="evaluate", overrides=changes)["evaluate"].manifest.results
     assert results["n"] == rows["test"]["rows"]
 

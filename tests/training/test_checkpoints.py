@@ -15,7 +15,9 @@ from mlpipe.training.checkpoints import Checkpoint, newest_checkpoint, read_chec
 
 
 def checkpoint(epoch: int) -> Checkpoint:
-    return Checkpoint({"net/w": torch.full((3, 2), float(epoch)), "optimiser/0/step": torch.tensor(4.0)}, {"epoch": epoch, "step": 0, "model": {"a": [1]}})
+    return Checkpoint(
+        {"net/w": torch.full((3, 2), float(epoch)), "optimiser/0/step": torch.tensor(4.0)}, {"epoch": epoch, "step": 0, "model": {"a": [1]}}
+    )
 
 
 def test_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -99,7 +101,7 @@ def test_last_batch_of_one_row_joins_the_one_before(rows: int, size: int) -> Non
     bounds = batch_bounds(rows, size)
     assert min(end - start for start, end in bounds) > 1
     assert [bounds[0][0], bounds[-1][1]] == [0, rows]
-    assert all(a[1] == b[0] for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(bounds))
     epochs = list(run(recipe(batch_size=size, epochs=1), rows, batch_norm=True).epochs())
     assert epochs[0].rows == rows
 

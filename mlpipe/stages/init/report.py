@@ -131,7 +131,7 @@ def _refuse_absent(target: str, looks: dict[str, Look], seen: Dialect, *, strip:
     if seen.headless:
         raise DataError(
             f"there is no column {target!r}: the first line of {path} looks like data, not names",
-            hint=f"its columns are called {listed(looks, 3)} {list(looks)[-1]}; for the last say --target {list(looks)[-1]}",
+            hint=f"its columns are called {next(iter(looks))} to {list(looks)[-1]}; for the last say --target {list(looks)[-1]}",
         )
     padded = next((column for column in looks if column.strip() == target.strip()), None)
     known = did_you_mean(target, looks)
