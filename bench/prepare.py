@@ -9,7 +9,8 @@ from bench.results import Result, Section, shown
 from bench.workspace import Workspace
 
 REPEATS, TIMES = 40, 3
-TIME_LIMIT, PEAK_LIMIT_MB, GROWTH_LIMIT = 6.0, 1200.0, 1.15
+TIME_LIMIT, PEAK_LIMIT_MB = 6.0, 1200.0
+GROWTH_LIMIT = 1.25  # the same file twice gives peaks of 410 to 500 MB, by what the threads hold at once
 READERS = {
     "pandas": "pandas.read_csv, its own threads",
     "pandas-1": "pandas.read_csv, one thread",

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 65_536
 
+KIND_OF_ENDING = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".data": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+
 
 class Source(Settings):
     """Where rows come from. Only what is listed as missing counts as missing; blanks are kept unless `strip` is set."""

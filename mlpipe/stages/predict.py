@@ -18,7 +18,8 @@ from mlpipe.console import console
 from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError, listed
 from mlpipe.features.encode import feed
 from mlpipe.sources import AnySource
-from mlpipe.sources.base import Source
+from mlpipe.sources.base import KIND_OF_ENDING, Source
+from mlpipe.sources.streams import ENDINGS as PACKED_ENDINGS
 from mlpipe.stages.evaluate import prediction_columns
 from mlpipe.stages.rows import Typed, typed_rows
 from mlpipe.stages.scoring import load_exported
@@ -26,17 +27,6 @@ from mlpipe.stages.scoring import load_exported
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".data": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
-PACKED = {".gz", ".bz2", ".xz", ".zst"}
 CONTRACT = "mlpipe/export/v1"
 
 
@@ -127,9 +117,9 @@ def _contract(export: Path) -> dict[str, Any]:
 
 def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) -> Source:
     """The recorded reader on this file; its kind is the file's own where the ending says so."""
-    suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED]
+    suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED_ENDINGS]
     recorded = dict(contract["reader"])
-    kind = changes.pop("kind", None) or (ENDINGS.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]
+    kind = changes.pop("kind", None) or (KIND_OF_ENDING.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]
     settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "strip")}
     if kind == recorded["kind"]:
         settings = {**recorded}
@@ -164,8 +154,8 @@ class _Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.kind = ENDINGS.get(path.suffix.lower())
-        if self.kind is None or path.suffix.lower() in (".txt", ".data"):
+        self.kind = KIND_OF_ENDING.get(path.suffix.lower())
+        if self.kind is None or path.suffix.lower() in (".txt", ".data", ".tab"):
             raise SpecError(
                 f"the output {path.name} has an unknown ending", hint=f"one of {listed(['.csv', '.tsv', '.parquet', '.jsonl'])}"
             )

@@ -123,6 +123,10 @@ class _Preparation:
             for name, reason in self.spec.prepare.ignore.items():
                 if name in names and name not in used:
                     self.notes.append(f"{name}: left out ({reason})")
+            learned = {*self.spec.feature_columns(), self.target}
+            for key in self.spec.prepare.keys:
+                if key not in learned:
+                    self.notes.append(f"{key}: a key: carried along, not learned from")
             rest = [name for name in names if name not in used and name not in self.spec.prepare.ignore]
             if rest:
                 self.notes.append(f"columns that the pipeline does not use: {listed(rest, 30)}")

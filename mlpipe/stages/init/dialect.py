@@ -19,25 +19,15 @@ from typing import Any
 
 from mlpipe.errors import DataError, listed
 from mlpipe.sources import AnySource
+from mlpipe.sources.base import KIND_OF_ENDING
 from mlpipe.sources.csv import FIELD_LIMIT, Csv
 from mlpipe.sources.jsonl import Jsonl
 from mlpipe.sources.parquet import Parquet
 from mlpipe.sources.streams import ENDINGS, open_bytes
+from mlpipe.stages.init.survey import NUMBER_LIKE
 
 SAMPLE = 1 << 20
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".txt": "csv",
-    ".data": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
-NUMBER_LIKE = re.compile(r"[+-]?(\d+([.,' ]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 @dataclass
@@ -90,7 +80,7 @@ def _kind(file: Path) -> str:
         if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{"):
             return "jsonl"
         raise DataError(f"{file.name} is not JSON Lines", hint="write one JSON object a line, for example: jq -c '.[]'")
-    return KINDS.get(ending, "csv")
+    return KIND_OF_ENDING.get(ending, "csv")
 
 
 def _quoted(files: list[Path]) -> frozenset[str]:

@@ -61,7 +61,8 @@ def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: t
         remark = "kept as text: written in quotes; if these are quantities, move it to a numeric feature"
         return _texts(Guess(name, "category", missing, distinct), look, column, remark)
     if name in seen.numeric and not look.spilled_text:
-        return _number(Guess(name, "numeric", missing, distinct, tokens=column.tokens), look, column, seen.form)
+        guess = _number(Guess(name, "numeric", missing, distinct, tokens=column.tokens), look, column, seen.form)
+        return _with_infinite(guess, column)
     if name in seen.otherwise:
         why = f"numbers such as {short(seen.otherwise[name])} can be read two ways, or not as the rest of the file"
         return Guess(name, "ignore", missing, distinct, doubt=True, reason=f"{why}: set `decimal` and `thousands`, then make it numeric")
@@ -105,6 +106,14 @@ def _number(guess: Guess, look: Look, column: Cells, form: NumberFormat) -> Gues
     if skewed:
         remark = f"skewness {skew:.1f}, hence `scale: quantile`" + (f"; {remark}" if remark else "")
     return replace(guess, scale="quantile" if skewed else "standard", remark=remark)
+
+
+def _with_infinite(guess: Guess, column: Cells) -> Guess:
+    """A column of numbers some of which are infinite stays one: prepare refuses those cells by line, and a person decides."""
+    if not column.infinite:
+        return guess
+    told = ", ".join(f"{count:,} cells are {short(text)}" for text, count in column.infinite.items())
+    return replace(guess, remark=f"{told}: prepare refuses them; correct them or list them under missing_by_column")
 
 
 def skewness(values: Any, weights: Any) -> float:

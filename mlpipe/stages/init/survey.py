@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_DISTINCT = 1_000_000
 TOKENS = ("?", "NA", "N/A", "n/a", "na", "#N/A", "NULL", "null", "Null", "None", "none", "NaN", "nan", "NAN", "-", "--", ".")
+NUMBER_LIKE = re.compile(r"[+-]?(\d+([.,' ]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = NumberFormat()
 FORMATS = (
     PLAIN,
@@ -46,8 +49,6 @@ class Look:
 
     def add(self, texts: list[str], counts: Iterable[int]) -> None:
         """Counts the texts of a chunk."""
-        import re
-
         for text, count in zip(texts, counts, strict=True):
             if not count:
                 continue
@@ -78,6 +79,7 @@ class Cells:
     empty: int
     tokens: Mapping[str, int]
     values: Mapping[str, int]
+    infinite: Mapping[str, int] = field(default_factory=dict)  # among numbers; prepare refuses them
 
 
 def survey(source: AnySource, base: Path) -> tuple[dict[str, Look], int]:
@@ -114,6 +116,10 @@ def cells(look: Look, rows: int) -> Cells:
     values = dict(look.counts)
     empty = values.pop("", 0) + look.null
     tokens = {token: values.pop(token) for token in TOKENS if token in values}
+    infinite = {text: count for text, count in values.items() if INFINITE.fullmatch(text)}
+    finite = {text: count for text, count in values.items() if text not in infinite}
+    if infinite and finite and all(NUMBER_LIKE.fullmatch(text) for text in finite):
+        return Cells(rows, empty, tokens, finite, infinite)
     return Cells(rows, empty, tokens, values)
 
 
