@@ -50,10 +50,10 @@ class Console:
             yield Progress(None, None)
             return
         from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+        columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn()]
         with RichProgress(*columns, console=RichConsole(stderr=True), transient=True) as bar:
             yield Progress(bar, bar.add_task(title, total=total))
 

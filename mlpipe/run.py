@@ -7,6 +7,7 @@ folder takes its name by a rename.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -242,13 +243,14 @@ def volatile_facts(started: float, argv: Sequence[str]) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _git() -> dict[str, Any] | None:
-    """Commit and dirtiness of the current folder's repository, or None."""
+    """Commit and dirtiness of the current folder's repository, or None; its index is left alone."""
     import subprocess
 
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True).stdout
+        changed = subprocess.run(["git", "--no-optional-locks", "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit, "dirty": bool(changed.strip())}

@@ -256,7 +256,7 @@ class _Training:
             bar.advance(len(history))
             for epoch in run.epochs():
                 line = self._judge(epoch, run, best, history)
-                bar.advance(1, line)
+                bar.advance(1, line.replace(f"  lr {epoch.lr:.5g}", ""))
                 if not console.terminal():
                     console.say(f"  {line}")
                 if self._out_of_patience(history, best):

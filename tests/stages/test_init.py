@@ -461,9 +461,9 @@ def test_real_tables_give_a_file_that_loads(tmp_path: Path, shared_data: Path, f
         assert "TotalCharges" in columns(load_pipeline(report.pipeline), "numeric") and spec.prepare.keys == ("customerID",)
 
 
-def test_infinite_cells_leave_a_column_of_numbers_one(tmp_path: Path) -> None:
+def test_infinite_cells_leave_a_column_of_numbers_one(tmp_path: Path, cases: Path) -> None:
     """R02a: a column with `Infinity` and `-inf` among its numbers is numeric, with a remark; prepare refuses those cells."""
-    report = init([CASES / "R02/inf_cell.csv"], "label", output=tmp_path / "p.yaml")
+    report = init([cases / "R02/inf_cell.csv"], "label", output=tmp_path / "p.yaml")
     spec = load_pipeline(report.pipeline).spec
     assert {feature.kind for feature in spec.prepare.features if "x2" in feature.columns} == {"numeric"}
     assert any('"Infinity"' in line and "refuses" in line for line in report.summary)
