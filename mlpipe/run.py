@@ -250,7 +250,9 @@ def _git() -> dict[str, Any] | None:
 
     try:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True).stdout.strip()
-        changed = subprocess.run(["git", "--no-optional-locks", "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True).stdout
+        changed = subprocess.run(
+            ["git", "--no-optional-locks", "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit, "dirty": bool(changed.strip())}
