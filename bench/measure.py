@@ -1,12 +1,13 @@
 """Runs commands in processes of their own and measures them: wall seconds, CPU seconds, peak memory.
 
-A command that fails raises, so that no benchmark reports how fast a failure is. The process that measures stays small
-(no torch, no pandas): Linux counts the memory of the parent at the moment of the fork as the child's.
+A command that fails raises, so that no benchmark reports how fast a failure is. Peak memory is the kernel's own high-water
+mark (VmHWM) of the running program; the mark that wait4 gives counts the parent's memory at the moment of the fork.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,8 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,7 +31,8 @@ class Cost:
 
 def run(command: Sequence[str], cwd: Path | None = None) -> Cost:
     """Runs a command to its end. Raises RuntimeError, with its stderr, when it fails."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
+    env = {**os.environ, "ORT_DISABLE_TELEMETRY": "1"}
+    env.pop("OMP_NUM_THREADS", None)  # the Makefile sets it for tests; a user has not
     started = time.perf_counter()
     with subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         peak = [0.0]
@@ -48,17 +48,23 @@ def run(command: Sequence[str], cwd: Path | None = None) -> Cost:
         drain.join()
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{''.join(chunks)[-2000:]}")
-    return Cost(wall, usage.ru_utime + usage.ru_stime, max(peak[0], usage.ru_maxrss / 1024), output)
+    return Cost(wall, usage.ru_utime + usage.ru_stime, peak[0], output)
 
 
 def _watch(pid: int, peak: list[float]) -> None:
-    try:
-        process = psutil.Process(pid)
-        while True:
-            peak[0] = max(peak[0], process.memory_info().rss / 2**20)
-            time.sleep(0.02)
-    except psutil.Error:
-        return
+    """Reads the high-water mark until the process is gone."""
+    status = Path(f"/proc/{pid}/status")
+    while True:
+        try:
+            text = status.read_text(encoding="utf-8")
+        except OSError:
+            return
+        name, mark = re.search(r"^Name:\s*(\S+)", text), re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
+        if mark is None and name is not None:
+            return  # it has ended
+        if mark is not None:
+            peak[0] = max(peak[0], int(mark[1]) / 1024)
+        time.sleep(0.01)
 
 
 def alternately(commands: Mapping[str, Sequence[str]], times: int, cwd: Path = ROOT) -> dict[str, list[Cost]]:

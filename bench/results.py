@@ -90,7 +90,7 @@ def markdown(record: Mapping[str, Any]) -> str:
         "A ratio of two times below 1 means that mlpipe is quicker; one of two rates (rows/s) above 1 means the same.",
         "",
         f"{cores} cores, {processor}, {system}; Python {python}, {', '.join(f'{name} {number}' for name, number in facts.items())}.",
-        "OMP_NUM_THREADS=1 throughout.",
+        "torch trains with one thread on both sides; all else has the threads that it takes by itself.",
     ]
     for name, section in record["benchmarks"].items():
         lines += ["", f"## {name}", "", section["about"], "", f"{section['date']}, load {section['load']:.1f} when it began.", ""]
