@@ -43,7 +43,7 @@ def bench(work: Workspace) -> Section:
     return Section(
         f"adult-train.csv {REPEATS} times over (1,302,440 rows, {once.stat().st_size / 1e6:,.0f} MB), test rows from adult-test.csv. "
         "Of mlpipe the whole process counts, with start-up, hashing, both splits and every file written; "
-        ff"of the readers only the read, without imports, the file in the page cache. A split with strata has to see all rows before it "
+        "of the readers only the read, without imports, the file in the page cache. A split with strata has to see all rows before it "
         f"gives any away. Best of {TIMES}.",
         [shown(command, work.places) for command in (prepare, strata, larger, *readers.values())],
         results,

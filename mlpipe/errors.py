@@ -9,8 +9,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
-class MlpipeError(Exception):
-    """A failure that a person can act on: what is wrong (with the value), where, and one thing to do.
+class Told(BaseException):
+    """What a person is told: what is wrong (with the value), where, and one thing to do.
 
     `faults` lists several faults of one kind, all shown together; `message` then is their heading.
     """
@@ -28,6 +28,10 @@ class MlpipeError(Exception):
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+class MlpipeError(Told, Exception):
+    """A failure that a person can act on."""
 
 
 class MachineError(MlpipeError):
@@ -84,8 +88,11 @@ class LockedError(MlpipeError):
     exit_code = 75
 
 
-class StoppedError(MlpipeError):
-    """SIGINT or SIGTERM arrived. `exit_code` is 128 plus the signal's number."""
+class StoppedError(Told):
+    """SIGINT or SIGTERM arrived. `exit_code` is 128 plus the signal's number.
+
+    No Exception, as KeyboardInterrupt is none: a library that catches those (torch's exporter does) must not swallow it.
+    """
 
     def __init__(self, signum: int, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -14,7 +14,7 @@ import typer
 from mlpipe import __version__
 from mlpipe.cli import inspect, predict, stages
 from mlpipe.cli.common import emit, print_failure, wants_json
-from mlpipe.errors import MlpipeError, SpecError
+from mlpipe.errors import MlpipeError, SpecError, StoppedError
 from mlpipe.stopping import stopper
 
 app = typer.Typer(
@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments, prog_name="mlpipe", standalone_mode=False)
         code = code if isinstance(code, int) else 0
-    except MlpipeError as fault:
+    except (MlpipeError, StoppedError) as fault:
         print_failure(fault, wants_json(arguments))
         code = fault.exit_code
     except BrokenPipeError:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mlpipe.errors import MlpipeError
+from mlpipe.errors import Told
 
 PipelineFile = Annotated[Path, typer.Argument(help="The pipeline file.", metavar="PIPELINE", show_default=False)]
 Runs = Annotated[Path, typer.Option("--runs", envvar="MLPIPE_RUNS", help="Where runs are kept.", metavar="DIR")]
@@ -58,7 +58,7 @@ def emit_json(value: dict[str, Any]) -> None:
     emit(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def print_failure(fault: MlpipeError, as_json: bool) -> None:
+def print_failure(fault: Told, as_json: bool) -> None:
     """What went wrong: for people on stderr, for machines on stdout."""
     with suppress(OSError, ValueError):
         print(f"mlpipe: {fault}", file=sys.stderr)

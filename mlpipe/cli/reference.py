@@ -232,8 +232,7 @@ def _exit_codes() -> Iterator[str]:
     yield "## Exit codes"
     rows = [("0", "", "Done, or already up to date.")]
     rows.append(("1", "", "A bug: the traceback is shown. For `status`: something is stale."))
-    classes = [c for c in MlpipeError.__subclasses__() if c is not StoppedError]
-    for fault in sorted(classes, key=lambda c: c.exit_code):
+    for fault in sorted(MlpipeError.__subclasses__(), key=lambda c: c.exit_code):
         rows.append((str(fault.exit_code), fault.__name__, _line(fault.__doc__)))
     rows.append(("130, 143", StoppedError.__name__, "SIGINT (130) or SIGTERM (143) arrived; a training goes on from its last checkpoint."))
     yield _table(["code", "class", "meaning"], rows)

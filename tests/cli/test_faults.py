@@ -158,3 +158,19 @@ def test_sigterm_in_another_stage(tmp_path: Path) -> None:
     assert "Traceback" not in told
     assert not (tmp_path / "runs/small/prepare").exists()
     assert not list((tmp_path / "runs/small").glob(".*.tmp"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.3, 1.0, 1.6])
+def test_sigterm_while_the_exporter_works(tmp_path: Path, delay: float) -> None:
+    """SIGTERM inside torch's exporter, which catches exceptions: exit code 143 (or a whole result, had it just ended)."""
+    file = small(tmp_path)
+    chain(file, tmp_path / "runs", until="evaluate")
+    process = start("export", file, "--runs", tmp_path / "runs")
+    wait_for(process, "export: runs")
+    time.sleep(delay)
+    process.send_signal(signal.SIGTERM)
+    told, _ = process.communicate(timeout=30)
+    assert "Traceback" not in told
+    assert process.returncode in (0, 143), told
+    assert (process.returncode == 0) == (tmp_path / "runs/small/export/manifest.json").exists()
