@@ -98,9 +98,9 @@ def register(app: typer.Typer) -> None:
 
         loaded = load_pipeline(pipeline, common.with_device(overrides, device))
         found = steps(loaded, runs)
-        _print_steps(found, as_json, interrupted(loaded, runs))
-        if any(step.state != "fresh" for step in found):
-            raise typer.Exit(1)
+        code = int(any(step.state != "fresh" for step in found))
+        _print_steps(found, as_json, interrupted(loaded, runs), code)
+        raise typer.Exit(code)
 
 
 def _register_stage(app: typer.Typer, name: str) -> None:
@@ -133,11 +133,11 @@ def _register_stage(app: typer.Typer, name: str) -> None:
     app.command(name, help=f"{HELP[name]} {_example(name)}")(command)
 
 
-def _print_steps(found: Sequence[Step], as_json: bool, interrupted: dict[str, Any] | None = None) -> None:
+def _print_steps(found: Sequence[Step], as_json: bool, interrupted: dict[str, Any] | None = None, code: int = 0) -> None:
     stale = any(step.state != "fresh" for step in found)
     if as_json:
         listed = [vars(step) for step in found]
-        emit_json({"status": "stale" if stale else "fresh", "exit_code": 0, "stages": listed, "interrupted": interrupted})
+        emit_json({"status": "stale" if stale else "fresh", "exit_code": code, "stages": listed, "interrupted": interrupted})
         return
     emit(table([("stage", "state", "why"), *((step.stage, step.state, step.reason) for step in found)]))
     if interrupted:
