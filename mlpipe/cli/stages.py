@@ -39,6 +39,8 @@ def _work(names: Sequence[str], file: Path, runs: Path, overrides: list[str], as
     from mlpipe.stages.chain import run_stages, steps
 
     pipeline = load_pipeline(file, overrides)
+    if not dry_run and pipeline.spec.train.model.kind != "python":  # a user's own module may well want pandas with its pyarrow
+        common.without_pandas()
     if dry_run:
         _print_steps(steps(pipeline, runs, names, force=options["force"]), as_json)
         return

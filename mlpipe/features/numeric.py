@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import model_validator
 
-from mlpipe.columns import Column, sorted_numbers
+from mlpipe.columns import Column, sorted_numbers, sorted_quantiles
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.graph import GraphBuilder, Part
 
@@ -137,16 +137,15 @@ class Numeric(Feature):
 
 
 def _median(present: np.ndarray) -> float:
-    """The median; half of each middle value, so that two huge ones do not overflow."""
-    middle = np.partition(present, [(len(present) - 1) // 2, len(present) // 2])
-    low, high = float(middle[(len(present) - 1) // 2]), float(middle[len(present) // 2])
+    """The median of sorted numbers; half of each middle value, so that two huge ones do not overflow."""
+    low, high = float(present[(len(present) - 1) // 2]), float(present[len(present) // 2])
     return low if low == high else low / 2 + high / 2
 
 
 def quantile_knots(present: np.ndarray, count: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Knots of a piecewise-linear map to a standard normal: `count` even quantiles, equal ones joined at their mean rank.
 
-    In: float64 [N]. Out: increasing knots, and the normal quantile of each (ranks held within 1e-4 and 1 - 1e-4, so
+    In: float64 [N], sorted. Out: increasing knots, and the normal quantile of each (ranks held within 1e-4 and 1 - 1e-4, so
     that the ends stay at about -3.7 and 3.7). scikit-learn's QuantileTransformer(output_distribution="normal") is the
     same idea; here a value that fills several quantiles gets their mean rank.
     """
@@ -154,7 +153,7 @@ def quantile_knots(present: np.ndarray, count: int) -> tuple[tuple[float, ...], 
 
     ranks = np.linspace(0.0, 1.0, count)
     unit = 4.0 if max(abs(present.min()), abs(present.max())) > 1e300 else 1.0  # distances beyond float64 are no numbers
-    quantiles = np.quantile(present / unit, ranks) * unit
+    quantiles = sorted_quantiles(present / unit, ranks) * unit
     knots, owner = np.unique(quantiles, return_inverse=True)
     mean_rank = np.bincount(owner, weights=ranks) / np.bincount(owner)
     normal = [NormalDist().inv_cdf(min(max(float(rank), 1e-4), 1 - 1e-4)) for rank in mean_rank]

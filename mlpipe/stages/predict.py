@@ -16,10 +16,12 @@ from mlpipe.base import machine_faults, read_json
 from mlpipe.columns import Column
 from mlpipe.console import console
 from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError, listed
+from mlpipe.exporters.parity import in_batches
 from mlpipe.features.encode import feed
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import KIND_OF_ENDING, Source
 from mlpipe.sources.streams import ENDINGS as PACKED_ENDINGS
+from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.evaluate import prediction_columns
 from mlpipe.stages.rows import Typed, typed_rows
 from mlpipe.stages.scoring import load_exported
@@ -56,7 +58,7 @@ def predict(
     if output.exists() and rows.exists() and output.samefile(rows):
         raise SpecError(f"{output} is the file that is read; it would be lost", hint="choose another name for the output")
     contract = _contract(export)
-    model = load_exported(export / contract["model"])
+    model = load_exported(export / contract["model"], threads=1)
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
     source = _source(contract, rows, dict(reader or {}))
     base = rows.parent.resolve()
@@ -71,22 +73,27 @@ def predict(
         raise SpecError(f"the column {clash[0]!r} cannot be carried: the output has one of that name", hint="rename it in the input")
     count = 0
     with _Writer(output) as writer, console.progress("predicting") as bar:
-        for chunk in _sliced(typed_rows(source, base, [*columns, *extra])):
-            scores, labels = model(feed(chunk, columns))
+
+        def score(chunk: pa.RecordBatch) -> tuple[int, dict[str, Any]]:
+            scores, labels = in_batches(model, feed(chunk, columns), SLICE)
             made = prediction_columns(labels if labels is not None else scores[:, 0], scores, classes)
-            writer.write({**{name: _plain(chunk.column(name)) for name in carried}, **made})
-            count += chunk.num_rows
-            bar.advance(chunk.num_rows, f"rows {count:,}")
+            return chunk.num_rows, {**{name: _plain(chunk.column(name)) for name in carried}, **made}
+
+        for rows_done, made in mapped(score, _sliced(ahead(typed_rows(source, base, [*columns, *extra])))):
+            writer.write(made)
+            count += rows_done
+            bar.advance(rows_done, f"rows {count:,}")
         if not count:
             raise DataError(f"{rows.name} has no rows", hint="is it the right file?")
     return Predicted(count, output, ignored)
 
 
-PREDICT_ROWS = 8192
+PREDICT_ROWS = 16_384
+SLICE = 1024  # rows a run: what the graph makes on the way then stays in the processor's cache
 
 
 def _sliced(chunks: Iterator[Typed]) -> Iterator[pa.RecordBatch]:
-    """Chunks of a size that stays in the processor's cache."""
+    """Chunks of a size that threads can share."""
     for chunk in chunks:
         for start in range(0, chunk.rows.num_rows, PREDICT_ROWS):
             yield chunk.rows.slice(start, PREDICT_ROWS)

@@ -8,7 +8,7 @@ encodes those with the graph. Fitting reads one column of train at a time. A spl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.base import SPLITS, Split, write_json
-from mlpipe.columns import Column, arrow_type
+from mlpipe.columns import arrow_type
 from mlpipe.console import console
 from mlpipe.digest import TableDigest
 from mlpipe.errors import DataError, listed
@@ -32,7 +32,7 @@ from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoded import TensorWriter
 from mlpipe.stages.profile import profile_column
-from mlpipe.stages.rows import Typed, typed_rows
+from mlpipe.stages.rows import Spool, Typed, typed_rows
 from mlpipe.tasks import AnyFittedTask
 from mlpipe.tasks.classification import FittedClassification
 from mlpipe.tasks.regression import Regression
@@ -79,6 +79,7 @@ class _Preparation:
         self.read = 0
         self.dropped: dict[str, int] = {}
         self.untargeted: list[tuple[str, int]] = []
+        self.spool: Spool | None = None
 
     def work(self) -> Work:
         self._report_ignored()
@@ -139,9 +140,10 @@ class _Preparation:
 
     # ---- first pass: typed rows by split
 
-    def _typed(self, source: Source, columns: list[Column]) -> Any:
+    def _shown(self, chunks: Iterable[Typed]) -> Iterator[Typed]:
+        """The chunks, made ahead, with a progress bar."""
         with console.progress("reading rows") as bar:
-            for chunk in ahead(typed_rows(source, self.base, columns)):
+            for chunk in ahead(chunks):
                 bar.advance(chunk.rows.num_rows, f"rows {chunk.first + chunk.rows.num_rows:,}")
                 yield chunk
 
@@ -151,7 +153,8 @@ class _Preparation:
         split = self.spec.prepare.split
         assigner = split.assigner(hashed=hashed, target=self.target, seed=self.spec.seed, own_test=self.spec.prepare.test is not None)
         if assigner.looks:
-            for chunk in self._typed(self.spec.prepare.source, self.columns):
+            self.spool = Spool(self.out / ".rows.arrow")
+            for chunk in self._shown(self.spool.keeping(typed_rows(self.spec.prepare.source, self.base, self.columns))):
                 assigner.look(self._with_target(chunk, count=False))
             assigner.settle()
         return assigner
@@ -184,7 +187,8 @@ class _Preparation:
             sources = [(self.spec.prepare.source, False)] + ([(self.spec.prepare.test, True)] if self.spec.prepare.test else [])
             for source, own in sources:
                 self.untargeted.clear()
-                for chunk in self._typed(source, self.columns):
+                fresh = typed_rows(source, self.base, self.columns)
+                for chunk in self._shown(fresh if own or self.spool is None else self.spool.chunks()):
                     self.read += chunk.rows.num_rows
                     rows = self._with_target(chunk, count=True)
                     codes = np.full(rows.num_rows, TEST, dtype=np.uint8) if own else assigner.assign(rows)

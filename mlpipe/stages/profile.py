@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpipe.columns import sorted_numbers, text_counts
+from mlpipe.columns import sorted_numbers, sorted_quantiles, text_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,5 +30,5 @@ def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
     name = "timestamp" if timed else "number"
     if not len(numbers):
         return {**base, "kind": name}
-    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, np.quantile(numbers, QUANTILES), strict=True)}
+    quantiles = {repr(q): float(v) for q, v in zip(QUANTILES, sorted_quantiles(numbers, np.array(QUANTILES)), strict=True)}
     return {**base, "kind": name, "quantiles": quantiles}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +60,42 @@ class Typed:
     rows: pa.RecordBatch
     file: str
     first: int
+
+
+class Spool:
+    """Typed rows on disk between two passes over a source: parsing text twice costs more than writing it down once.
+
+    An Arrow stream, uncompressed, with the columns' own dictionaries; it is removed after the second pass.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: list[tuple[str, int]] = []
+
+    def keeping(self, chunks: Iterable[Typed]) -> Iterator[Typed]:
+        """The chunks, each written down on its way."""
+        import pyarrow as pa
+
+        with self.path.open("wb") as file:
+            writer: pa.RecordBatchStreamWriter | None = None
+            for chunk in chunks:
+                if writer is None:
+                    writer = pa.ipc.new_stream(file, chunk.rows.schema)
+                writer.write_batch(chunk.rows)
+                self._places.append((chunk.file, chunk.first))
+                yield chunk
+            if writer is not None:
+                writer.close()
+
+    def chunks(self) -> Iterator[Typed]:
+        """The chunks again."""
+        import pyarrow as pa
+
+        if self._places:
+            with self.path.open("rb") as file, pa.ipc.open_stream(file) as reader:
+                for rows, (name, first) in zip(reader, self._places, strict=True):
+                    yield Typed(rows, name, first)
+        self.path.unlink()
 
 
 def typed_rows(source: Source, base: Path, columns: Sequence[Column]) -> Iterator[Typed]:
