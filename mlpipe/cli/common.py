@@ -20,7 +20,7 @@ Set = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, on failure too.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and results.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Says more.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Says more: ids, what each stage reads and writes.")]
 Force = Annotated[bool, typer.Option("--force", help="Runs even if nothing changed.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Says what would run and why; changes nothing.")]
 WaitLock = Annotated[float, typer.Option("--wait-lock", help="Seconds to wait for another process's lock.", metavar="SECONDS", min=0)]

@@ -153,7 +153,7 @@ def quantile_knots(present: np.ndarray, count: int) -> tuple[tuple[float, ...], 
 
     ranks = np.linspace(0.0, 1.0, count)
     unit = 4.0 if max(abs(present.min()), abs(present.max())) > 1e300 else 1.0  # distances beyond float64 are no numbers
-    quantiles = sorted_quantiles(present / unit, ranks) * unit
+    quantiles = sorted_quantiles(present, ranks) if unit == 1.0 else sorted_quantiles(present / unit, ranks) * unit
     knots, owner = np.unique(quantiles, return_inverse=True)
     mean_rank = np.bincount(owner, weights=ranks) / np.bincount(owner)
     normal = [NormalDist().inv_cdf(min(max(float(rank), 1e-4), 1 - 1e-4)) for rank in mean_rank]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from mlpipe import manifest as manifests
 from mlpipe.console import console
-from mlpipe.digest import sha256_file
+from mlpipe.digest import sha256_file, short
 from mlpipe.errors import DataError, IntegrityError, NotReadyError
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.run import STAGES, RunFolder, State, broken_outputs, differences, judge, volatile_facts
@@ -120,6 +120,10 @@ def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ou
         return Outcome(stage.name, "fresh" if state.kind == "fresh" else "moved", state.reason, time.time() - started, manifest)
     reason = "asked for by --force" if state.kind == "fresh" else state.reason
     console.say(f"{stage.name}: runs ({reason})")
+    console.detail(f"  id {identity.id}")
+    for item in identity.inputs:
+        digests = ", ".join(f"{name} {short(digest)}" for name, digest in item.digest.items())
+        console.detail(f"  reads {item.role}{f' {item.path}' if item.path else ''}: {digests}")
     for parent in mine:
         check_whole(parent)
     with context.folder.workspace(stage.name) as out:
@@ -128,6 +132,8 @@ def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ou
         with stopper.deferred():
             manifest = context.folder.commit(stage.name, out, manifest, volatile_facts(started, ["mlpipe", *sys.argv[1:]]))
             stage.tidy(context, identity)
+    for entry in manifest.data["outputs"]:
+        console.detail(f"  wrote {entry['path']}, {entry['size']:,} bytes")
     seconds = time.time() - started
     console.say(f"{stage.name}: done in {seconds:.1f} s")
     return Outcome(stage.name, "ran", reason, seconds, manifest)

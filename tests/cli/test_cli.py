@@ -242,6 +242,13 @@ def test_quiet_output_in_a_log(tmp_path: Path) -> None:
     assert "epoch" not in mlpipe("run", tmp_path / "small.yaml", "--runs", tmp_path / "r2", "--until", "train", "-q").err
 
 
+def test_verbose_names_what_is_read_and_written(tmp_path: Path) -> None:
+    """-v: the id, each input with its digest, each artifact with its size."""
+    told = mlpipe("prepare", small(tmp_path), "--runs", tmp_path / "runs", "-v").err
+    for words in ("id sha256:", "reads source train.csv: sha256 sha256:", "wrote encoder.onnx, "):
+        assert words in told
+
+
 def test_runs_folder_by_variable(tmp_path: Path) -> None:
     """MLPIPE_RUNS names the runs folder; the option wins."""
     file = small(tmp_path)
