@@ -14,8 +14,9 @@ from mlpipe.cli.reference import FILES, MEANINGS, commands, reference
 from mlpipe.errors import MlpipeError
 from mlpipe.metrics import METRICS
 from mlpipe.run import STAGES
-from mlpipe.spec import PipelineSpec, load_pipeline, parse_yaml, plain
+from mlpipe.spec import PipelineSpec, load_pipeline
 from mlpipe.stages.kinds import UNIONS, all_kinds, kind_of, members
+from mlpipe.yamlfile import parse_yaml, plain
 from tests.helpers import chain, environment, strict_json
 
 ROOT = Path(__file__).resolve().parents[1]

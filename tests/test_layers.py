@@ -24,7 +24,7 @@ FLOORS = [
     {"run"},
     {"manifest"},
     {"columns"},
-    {"base", "console", "stopping"},
+    {"base", "console", "stopping", "yamlfile"},
     {"digest", "errors"},
     {"__init__"},
 ]

@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from mlpipe.errors import SpecError
-from mlpipe.spec import PipelineSpec, apply_override, json_schema, load_pipeline, parse_yaml, plain
+from mlpipe.spec import PipelineSpec, json_schema, load_pipeline
+from mlpipe.yamlfile import apply_override, parse_yaml, plain
 
 GOOD = """\
 name: adult

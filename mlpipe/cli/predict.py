@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 def _settings(pairs: list[str]) -> dict[str, Any]:
     """`name=value` pairs, the values read as YAML."""
     from mlpipe.errors import SpecError
-    from mlpipe.spec import parse_yaml, plain
+    from mlpipe.yamlfile import parse_yaml, plain
 
     found = {}
     for pair in pairs:

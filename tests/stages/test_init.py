@@ -428,7 +428,7 @@ def test_quotes_that_are_letters_are_found(tmp_path: Path) -> None:
 )
 def test_every_text_survives_the_way_through_yaml(text: str) -> None:
     """As a scalar, and in a list in brackets."""
-    from mlpipe.spec import parse_yaml, plain
+    from mlpipe.yamlfile import parse_yaml, plain
 
     assert plain(parse_yaml(f"a: {scalar(text)}\nb: {flow([text, 'x'] * 30, 3)}\n", "f")) == {"a": text, "b": [text, "x"] * 30}
 
