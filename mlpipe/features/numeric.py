@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -123,7 +124,7 @@ class Numeric(Feature):
         low, high = float(present.min()), float(present.max())
         with np.errstate(over="ignore", invalid="ignore"):
             mean = low if low == high else float(present.mean())
-            deviation = 0.0 if low == high else float(present.std())
+            deviation = 0.0 if low == high else _spread(present, mean)
         if not np.isfinite(mean) or not np.isfinite(deviation):  # sums beyond float64: scale first, then undo
             size = max(abs(low), abs(high))
             mean, deviation = float((present / size).mean() * size), float((present / size).std() * size)
@@ -134,6 +135,15 @@ class Numeric(Feature):
         if self.scale == "quantile":
             fitted["knots"], fitted["normal"] = quantile_knots(present, self.knots)
         return FittedNumeric(**fitted)
+
+
+BLOCK = 65_536
+
+
+def _spread(present: np.ndarray, mean: float) -> float:
+    """The population deviation about `mean`, block by block: numpy's own makes two arrays as large as the column."""
+    squares = [float(np.square(present[start : start + BLOCK] - mean).sum()) for start in range(0, len(present), BLOCK)]
+    return math.sqrt(math.fsum(squares) / len(present)) if all(map(math.isfinite, squares)) else math.inf
 
 
 def _median(present: np.ndarray) -> float:

@@ -276,7 +276,8 @@ class _Preparation:
     # ---- fitting, on train rows only
 
     def _fit(self) -> tuple[AnyFittedTask, list[AnyFitted], dict[str, Any]]:
-        """The fitted target and features, one column of train in memory at a time, and the profile of each column."""
+        """The fitted target and features, two columns of train in memory at a time, and the profile of each column."""
+        import pyarrow as pa
         from pyarrow import parquet as pq
 
         texts = [column.name for column in self.columns if column.type == "text"]
@@ -287,7 +288,10 @@ class _Preparation:
 
         def fit(feature: Any, column: str) -> tuple[AnyFitted, dict[str, Any]]:
             values = pq.ParquetFile(self.out / "train.parquet", read_dictionary=texts).read([column]).column(0)
-            return feature.fit(column, values), profile_column(values)
+            found = feature.fit(column, values), profile_column(values)
+            del values
+            pa.default_memory_pool().release_unused()  # a column is the largest thing held whole: its memory goes back at once
+            return found
 
         wanted = [(feature, column) for feature in self.spec.prepare.features for column in feature.columns]
         fitted: list[AnyFitted] = []
