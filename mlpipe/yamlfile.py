@@ -19,10 +19,10 @@ def parse_yaml(text: str, file: Path | str) -> Any:
         """Leaves a date as the text it is: a cell that it is compared with is text, too."""
 
     Constructor.add_constructor("tag:yaml.org,2002:timestamp", Constructor.construct_yaml_str)
-    yaml = YAML(typ="rt", pure=True)
-    yaml.Constructor = Constructor
+    reader = YAML(typ="rt", pure=True)  # keeps positions; makes no objects of its own, whatever the tags say
+    reader.Constructor = Constructor
     try:
-        return yaml.load(text)
+        return reader.load(text)
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -273,3 +273,13 @@ def test_the_json_schema_is_a_valid_schema_that_admits_good_files_and_refuses_ot
     assert not list(validator.iter_errors(plain(parse_yaml(GOOD, "x"))))
     assert list(validator.iter_errors({"name": "a", "tsk": {}}))
     assert list(validator.iter_errors({**plain(parse_yaml(GOOD, "x")), "seed": -1}))
+
+
+def test_tags_make_no_objects(tmp_path):
+    """A tag that asks Python's YAML for an object runs nothing: the value stays what it is, and is refused as a setting."""
+    marker = tmp_path / "marker"
+    file = tmp_path / "p.yaml"
+    file.write_text(f"name: !!python/object/apply:os.system ['touch {marker}']\n", encoding="utf-8")
+    with pytest.raises(SpecError):
+        load_pipeline(file)
+    assert not marker.exists()
