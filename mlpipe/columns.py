@@ -6,6 +6,7 @@ once per distinct value). A column's type comes from its feature kind or from th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -89,9 +90,14 @@ def convert(array: pa.Array, column: Column, numbers: NumberFormat) -> tuple[pa.
 
 
 def _text_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """int32 codes into distinct UTF-8 values, none of them null."""
+    """int32 codes into distinct UTF-8 values, none of them null. An empty text is missing: that is how a graph is told so."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    empty = pc.index(array.dictionary.cast(pa.string()), "").as_py()
+    if empty >= 0:
+        values = pc.if_else(pc.equal(array.dictionary.cast(pa.string()), ""), None, array.dictionary.cast(pa.string()))
+        array = pa.DictionaryArray.from_arrays(array.indices, values)
     if array.dictionary.null_count:
         array = array.dictionary_decode().dictionary_encode()
     if array.type != arrow_type("text"):
@@ -178,8 +184,6 @@ def _plain_numbers(text: pa.Array, numbers: NumberFormat) -> tuple[pa.Array, pa.
 
     A thousands mark counts only between groups of three digits: "1,5" is not 15.
     """
-    import re
-
     import pyarrow.compute as pc
 
     none = pc.and_(pc.is_null(text), False)
@@ -197,7 +201,7 @@ def _plain_numbers(text: pa.Array, numbers: NumberFormat) -> tuple[pa.Array, pa.
     return text, misplaced
 
 
-ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
+ZONE = re.compile(r"[T ][0-9:.]+ ?(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2}(\.[0-9]+)?)$", re.IGNORECASE)
 
 
 def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
@@ -214,6 +218,11 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
         raise DataError(f"a column of {kind} is not a column of dates or times")
     # one distinct value at a time, with the standard library: Arrow's strptime takes trailing text and wrong days without a word
     parsed, bad = [], []
+    if form == "iso":
+        zoned = [text for text in array.drop_null().to_pylist() if ZONE.search(text)]
+        if zoned and len(zoned) < len(array) - array.null_count:
+            bare = next(text for text in array.drop_null().to_pylist() if not ZONE.search(text))
+            raise DataError(f"some times have a zone ({zoned[0]!r}), others have none ({bare!r})", hint="write them all one way")
     for text in array.to_pylist():
         moment = None if text is None else parse_moment(text, form)
         parsed.append(moment)
@@ -221,6 +230,13 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
     return pa.array(parsed, pa.int64()).cast(pa.timestamp("us")), _where(
         pa.array(bad, pa.bool_()), array, f"is not a time of the form {form!r}"
     )
+
+
+def check_format(form: str) -> str:
+    """A time format that means the same on every machine. Raises ValueError for `%Z`, which depends on the machine's own zone."""
+    if "%Z" in form.replace("%%", ""):
+        raise ValueError(f"format {form!r}: %Z knows only the zones of the machine it runs on; write offsets and use %z")
+    return form
 
 
 def parse_moment(text: str, form: str) -> int | None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mlpipe import manifest as manifests
-from mlpipe.base import json_text, machine_faults, replace_file, sync_folder, write_json, write_text
+from mlpipe.base import json_text, machine_faults, refusal, replace_file, sync_folder, write_json, write_text
 from mlpipe.errors import IntegrityError, LockedError
 from mlpipe.manifest import NAME, VOLATILE, Identity, Manifest
 
@@ -61,8 +61,10 @@ class RunFolder:
         """
         from filelock import FileLock, Timeout
 
-        with machine_faults(self.root):
+        try:
             self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise refusal(fault, self.root) from fault
         lock = FileLock(self.root / ".lock", timeout=wait)
         holder = self.root / ".lock.json"
         try:

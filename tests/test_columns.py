@@ -192,9 +192,15 @@ def test_every_moment_comes_back_from_its_iso_text(moment):
 
 
 def test_a_zone_is_taken_to_utc_and_a_time_without_one_stands_as_it_is():
-    found, faults = times(["2020-01-01T02:00:00+02:00", "2020-01-01T00:00:00Z", "2020-01-01", None])
-    assert found == [micros(2020, 1, 1)] * 3 + [None]
+    found, faults = times(["2020-01-01T02:00:00+02:00", "2020-01-01T00:00:00Z", None])
+    assert found == [micros(2020, 1, 1)] * 2 + [None]
     assert faults == []
+    assert times(["2020-01-01", "2020-01-01T00:00:00", None]) == ([micros(2020, 1, 1)] * 2 + [None], [])
+
+
+def test_times_with_and_without_a_zone_do_not_mix():
+    with pytest.raises(DataError, match="some times have a zone"):
+        times(["2020-01-01T02:00:00+02:00", "2020-01-01"])
 
 
 @pytest.mark.parametrize(
@@ -203,7 +209,7 @@ def test_a_zone_is_taken_to_utc_and_a_time_without_one_stands_as_it_is():
      "9999-12-31T23:59:59-05:00"],
 )  # fmt: skip
 def test_what_is_no_time_is_a_fault(cell):
-    found, faults = times(["2020-01-01", cell])
+    found, faults = times(["2020-01-01T00:00:00Z" if ":00" in cell or ":59" in cell else "2020-01-01", cell])
     assert found == [micros(2020, 1, 1), None]
     assert [(f.row, f.value) for f in faults] == [(1, cell)]
 

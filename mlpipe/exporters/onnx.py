@@ -98,6 +98,12 @@ def _network(
                 verbose=False,
                 optimize=True,
             )
+    except Exception as fault:
+        first = next((line for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
+        raise ParityError(
+            f"torch cannot export the model: {first[:300]}",
+            hint="forward must not branch on the values of its tensors, nor use what ONNX lacks",
+        ) from fault
     finally:
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)

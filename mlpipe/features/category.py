@@ -21,6 +21,8 @@ class FittedCategory(Fitted):
 
     In:  one input, string [B, 1], "" where a value is missing.
     Out: `category` int64 [B, 1]: 0 missing, 1 unknown or rare, 2 and up the values in their order.
+
+    Cells that the source reads as missing ("?") or replaces are in the table too: the graph takes raw cells as they stand.
     """
 
     kind: Literal["category"] = "category"
@@ -30,17 +32,20 @@ class FittedCategory(Fitted):
     missing: int = 0
     rows: int = 0
     unseen: Literal["code", "fail"] = "code"
+    aliases: dict[str, str] = {}  # raw cells that the source reads as another value, or as missing ("")
 
     def emit(self, graph: GraphBuilder) -> list[Part]:
         """One LabelEncoder (ai.onnx.ml)."""
         text = graph.input(self.column, "text")
+        codes = {"": MISSING} | {value: FIRST_KNOWN + i for i, value in enumerate(self.values)}
+        codes |= {raw: codes.get(value, UNKNOWN) for raw, value in self.aliases.items() if raw not in codes}
         code = graph.node(
             "LabelEncoder",
             [text],
             f"{self.column}/code",
             domain="ai.onnx.ml",
-            keys_strings=["", *self.values],
-            values_int64s=[MISSING, *range(FIRST_KNOWN, FIRST_KNOWN + len(self.values))],
+            keys_strings=list(codes),
+            values_int64s=list(codes.values()),
             default_int64=UNKNOWN,
         )
         return [Part("category", code, (self.column,), cardinality=FIRST_KNOWN + len(self.values))]

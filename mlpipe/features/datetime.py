@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from mlpipe.columns import Column
+from mlpipe.columns import Column, check_format
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.graph import GraphBuilder, Part
 
@@ -180,6 +180,11 @@ class Datetime(Feature):
     format: str = "iso"
     parts: Annotated[tuple[DatePart, ...], Field(min_length=1)] = ("age", "month", "day", "weekday", "hour")
     indicator: Literal["auto", "always", "never"] = "auto"
+
+    @field_validator("format")
+    @classmethod
+    def _anywhere(cls, value: str) -> str:
+        return check_format(value)
 
     def raw(self, column: str) -> Column:
         """A timestamp."""

@@ -6,7 +6,8 @@ import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -96,7 +97,10 @@ class Python(Model):
         if not (isinstance(found, type) and issubclass(found, nn.Module)):
             raise SpecError(f"train.model.object: {self.object} is no torch.nn.Module class")
         try:
-            return found(tensors, outputs, **self.options)
+            with _importable(self._file(self._base or Path()).parent if self._is_file else None):
+                return found(tensors, outputs, **self.options)
+        except SystemExit as fault:
+            raise SpecError(f"train.model.object: {self.object} ends the process (exit code {fault.code}) when it is made") from None
         except TypeError as fault:
             raise SpecError(
                 f"train.model.object: {self.object} cannot be made: {fault}", hint="it is called as Net(tensors, outputs, **options)"
@@ -114,15 +118,8 @@ class Python(Model):
         assert spec is not None and spec.loader is not None  # a .py file has a loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        kept = sys.dont_write_bytecode, sys.pycache_prefix
-        sys.path.insert(0, str(path.parent))  # so that it finds the modules beside it
-        # what runs must be the text that the id was made from: a cached file is judged by time and size, and none is left beside it
-        sys.dont_write_bytecode, sys.pycache_prefix = True, str(path.parent / ".mlpipe-keeps-no-cache")
-        try:
+        with _importable(path.parent):
             spec.loader.exec_module(module)
-        finally:
-            sys.dont_write_bytecode, sys.pycache_prefix = kept
-            sys.path.remove(str(path.parent))
         return module
 
 
@@ -136,6 +133,25 @@ def _forget_modules(files: list[Path]) -> None:
         origin = getattr(module, "__file__", None)
         if origin and str(Path(origin).resolve()) in wanted:
             del sys.modules[name]
+
+
+@contextmanager
+def _importable(folder: Path | None) -> Iterator[None]:
+    """While this holds, modules in a folder are found.
+
+    What runs must be the text that the id was made from: a cached file is judged by time and size, and none is left there.
+    """
+    if folder is None:
+        yield
+        return
+    kept = sys.dont_write_bytecode, sys.pycache_prefix
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode, sys.pycache_prefix = True, str(folder / ".mlpipe-keeps-no-cache")
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode, sys.pycache_prefix = kept
+        sys.path.remove(str(folder))
 
 
 def _root(file: Path) -> Path:

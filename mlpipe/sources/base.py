@@ -7,6 +7,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +104,12 @@ class Source(Settings):
                     yield Chunk(self.cleaned(batch), written, first)
                     first += batch.num_rows
 
+    def aliases(self, column: str) -> dict[str, str]:
+        """Raw texts of a column that are read as another text, or as missing (""), by `replace` and `missing`."""
+        missing = {*self.missing, *self.missing_by_column.get(column, ())}
+        found = dict.fromkeys(missing, "") | {raw: "" if to in missing else to for raw, to in self.replace.get(column, {}).items()}
+        return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw}
+
     def check_header(self, written: str, file: Path, columns: Sequence[str]) -> list[str]:
         """The file's column names, each once, the wanted ones among them. Raises DataError otherwise."""
         names = self.names(file)
@@ -143,10 +150,13 @@ class Source(Settings):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        marks = [float(t) for t in (*self.missing, *self.missing_by_column.get(name, ())) if re.search(NUMBER, t)]
-        if not marks:
+        tokens = [t for t in (*self.missing, *self.missing_by_column.get(name, ())) if re.search(NUMBER, t)]
+        if not tokens:
             return array
-        missing = pc.is_in(array.cast(pa.float64(), safe=False), value_set=pa.array(marks, pa.float64()))
+        if pa.types.is_floating(array.type):
+            missing = pc.is_in(array.cast(pa.float64()), value_set=pa.array([float(t) for t in tokens], pa.float64()))
+        else:  # as whole numbers or decimals, digit for digit: a float64 would take neighbours of a long identifier for it
+            missing = pa.array([value is not None and any(value == Decimal(t) for t in tokens) for value in array.to_pylist()], pa.bool_())
         return pc.if_else(missing, pa.scalar(None, array.type), array)
 
     def _cleaned_text(self, name: str, array: Any) -> Any:

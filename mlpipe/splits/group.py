@@ -25,4 +25,4 @@ class GroupSplit(SplitSettings):
 
     def assigner(self, *, hashed: tuple[str, ...], target: str, seed: int, own_test: bool) -> Assigner:
         """Hashes the group columns alone."""
-        return HashAssigner(self.by, seed, self.valid, 0.0 if own_test else self.test)
+        return HashAssigner(self.by, seed, self.valid, 0.0 if own_test else self.test, named=True)

@@ -23,15 +23,24 @@ SPAN = float(2**64)
 class HashAssigner(Assigner):
     """The lowest hashes are test, the next valid, the rest train."""
 
-    def __init__(self, columns: tuple[str, ...], seed: int, valid: float, test: float) -> None:
-        self.columns, self.seed = list(columns), seed
+    def __init__(self, columns: tuple[str, ...], seed: int, valid: float, test: float, *, named: bool = False) -> None:
+        self.columns, self.seed, self.named = list(columns), seed, named
         self.test_below = np.uint64(test * SPAN)
         self.valid_below = np.uint64((test + valid) * SPAN)
 
     def assign(self, rows: pa.RecordBatch) -> np.ndarray:
-        """Compares each row's hash with the two bounds."""
+        """Compares each row's hash with the two bounds. Raises DataError for a row without one of the named columns' values."""
+        if self.named:
+            refuse_gaps(rows, self.columns)
         hashes = row_hash(rows, self.columns, self.seed)
         return by_bounds(hashes, self.test_below, self.valid_below)
+
+
+def refuse_gaps(rows: pa.RecordBatch, columns: list[str]) -> None:
+    """Raises DataError for rows without a value by which they are split: they would all land in one split together."""
+    for name in columns:
+        if count := rows.column(name).null_count:
+            raise DataError(f"{count:,} rows have no {name!r}, by which they are split", hint="fill it in, or split by something else")
 
 
 def by_bounds(hashes: np.ndarray, test_below: Any, valid_below: Any) -> np.ndarray:
@@ -101,7 +110,10 @@ class StratifiedAssigner(Assigner):
 
 
 class RandomSplit(SplitSettings):
-    """At random but for good: by a seeded hash of the row, or of the columns in `key`."""
+    """At random but for good: by a seeded hash of the row, or of the columns in `key`.
+
+    With `stratify` the bounds follow each class's rows: when the table grows, a row near a bound may move.
+    """
 
     kind: Literal["random"] = "random"
     stratify: bool = False
@@ -116,4 +128,4 @@ class RandomSplit(SplitSettings):
         test = 0.0 if own_test else self.test
         if self.stratify:
             return StratifiedAssigner(self.key or hashed, target, seed, self.valid, test)
-        return HashAssigner(self.key or hashed, seed, self.valid, test)
+        return HashAssigner(self.key or hashed, seed, self.valid, test, named=bool(self.key))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
-from mlpipe.columns import Column, parse_moment
+from mlpipe.columns import Column, check_format, parse_moment
 from mlpipe.errors import DataError
 from mlpipe.splits.base import TEST, TRAIN, VALID, Assigner, SplitSettings
 
@@ -69,6 +69,11 @@ class TimeSplit(SplitSettings):
     format: str = "iso"
     valid_from: str | None = None
     test_from: str | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _anywhere(cls, value: str) -> str:
+        return check_format(value)
 
     @model_validator(mode="after")
     def _readable(self) -> TimeSplit:

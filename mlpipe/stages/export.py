@@ -83,7 +83,7 @@ def refuse_failed_gate(pipeline: Pipeline, evaluate: Manifest) -> None:
 
 def reader_of(pipeline: Pipeline) -> dict[str, Any]:
     """How raw rows are read, without where they lie."""
-    return pipeline.spec.prepare.source.model_dump(mode="json", exclude={"path", "replace"})
+    return pipeline.spec.prepare.source.model_dump(mode="json", exclude={"path"})
 
 
 class _Exporting:
@@ -254,6 +254,8 @@ class _Exporting:
                 "missing": "" if "string" in kind else "NaN",
             }
             entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
+            if replaced := self.pipeline.spec.prepare.source.replace.get(name):
+                entry["reads_as"] = replaced
             if name in steps:
                 entry["host_step"] = steps[name].model_dump(mode="json", exclude={"column"})
             inputs.append(entry)
@@ -302,8 +304,8 @@ class _Exporting:
 
 SAMPLE_CODE = """
 import os; os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-import json, numpy, onnxruntime
-sample = json.load(open("sample_input.json"))
+import json, numpy, onnxruntime, pathlib
+sample = json.loads(pathlib.Path("sample_input.json").read_text(encoding="utf-8"))
 dtype = {"string": object, "double": numpy.float64}
 cells = lambda rows: [[numpy.nan if v is None else v for v in row] for row in rows]
 rows = {name: numpy.array(cells(i["data"]), dtype[i["dtype"]]) for name, i in sample["inputs"].items()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from mlpipe.base import read_json
@@ -26,6 +28,8 @@ def build_net(model: Any, schema: Schema, arguments: Mapping[str, Any], seed: in
     import torch
 
     seed_all(derived(seed, "weights"))
+    random.seed(derived(seed, "weights"))  # a user's module may draw from these, too: the same in every process
+    np.random.seed(derived(seed, "weights") % 2**32)
     net: nn.Module = model.build(schema.tensors, schema.task.outputs, arguments)
     sample: dict[str, torch.Tensor] = {}
     for name in schema.tensors.present:
@@ -33,10 +37,17 @@ def build_net(model: Any, schema: Schema, arguments: Mapping[str, Any], seed: in
         sample[name] = torch.zeros(3, width, dtype=torch.int64 if name == "category" else torch.float32)
     net.eval()
     with torch.no_grad():
-        shape = list(net(**sample).shape)
+        given = net(**sample)
     net.train()
-    if shape != [3, schema.task.outputs]:
-        raise SpecError(f"the model {model.kind!r} gives {shape} for 3 rows", hint=f"it must give [3, {schema.task.outputs}]")
+    wanted = f"it must give float32 [rows, {schema.task.outputs}]"
+    if not isinstance(given, torch.Tensor):
+        raise SpecError(f"the model {model.kind!r} gives a {type(given).__name__}, not a tensor", hint=wanted)
+    if list(given.shape) != [3, schema.task.outputs]:
+        raise SpecError(f"the model {model.kind!r} gives {list(given.shape)} for 3 rows", hint=wanted)
+    if given.dtype != torch.float32:
+        raise SpecError(f"the model {model.kind!r} gives {str(given.dtype).removeprefix('torch.')}", hint=wanted)
+    if not any(parameter.requires_grad for parameter in net.parameters()):
+        raise SpecError(f"the model {model.kind!r} has no parameters to train")
     return net
 
 

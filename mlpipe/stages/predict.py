@@ -18,6 +18,8 @@ from mlpipe.console import console
 from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError, listed
 from mlpipe.exporters.parity import in_batches
 from mlpipe.features.encode import feed
+from mlpipe.manifest import load as load_manifest
+from mlpipe.run import broken_outputs
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import KIND_OF_ENDING, Source
 from mlpipe.sources.streams import ENDINGS as PACKED_ENDINGS
@@ -57,6 +59,8 @@ def predict(
     """
     if output.exists() and rows.exists() and output.samefile(rows):
         raise SpecError(f"{output} is the file that is read; it would be lost", hint="choose another name for the output")
+    if export.resolve() in output.resolve().parents:
+        raise SpecError(f"{output} lies inside the export folder, which holds only what its manifest lists", hint="write it elsewhere")
     contract = _contract(export)
     model = load_exported(export / contract["model"], threads=1)
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
@@ -117,6 +121,9 @@ def _contract(export: Path) -> dict[str, Any]:
         raise NotReadyError(f"{export} is no export: there is no {path.name} in it", hint=hint) from None
     except (OSError, ValueError) as fault:
         raise IntegrityError(f"{path} cannot be read: {fault}") from None
+    manifest = load_manifest(export)
+    if manifest is not None and (faults := broken_outputs(manifest)):
+        raise IntegrityError(f"{export} is not what its manifest says", faults=faults, hint="export it again, or put the files back")
     if not isinstance(contract, dict) or contract.get("schema") != CONTRACT:
         raise NotReadyError(f"{path} is not the schema of an export ({CONTRACT})", hint="name the folder runs/NAME/export")
     return contract
@@ -127,7 +134,7 @@ def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) ->
     suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED_ENDINGS]
     recorded = dict(contract["reader"])
     kind = changes.pop("kind", None) or (KIND_OF_ENDING.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]
-    settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "strip")}
+    settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "replace", "strip")}
     if kind == recorded["kind"]:
         settings = {**recorded}
     if "header" not in changes and isinstance(settings.get("header"), list) and kind == "csv":
@@ -135,7 +142,8 @@ def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) ->
         if width == len(settings["header"]) - 1 and contract["target"] in settings["header"]:
             settings["header"] = [name for name in settings["header"] if name != contract["target"]]  # rows without the target
     inputs = {entry["name"] for entry in contract["inputs"]}
-    settings["missing_by_column"] = {name: tokens for name, tokens in recorded["missing_by_column"].items() if name in inputs}
+    for name in ("missing_by_column", "replace"):  # of columns that the rows must have: not of the target, say
+        settings[name] = {column: meant for column, meant in recorded[name].items() if column in inputs}
     if "compression" in settings and "compression" not in changes:
         settings["compression"] = "auto"
     settings = {**settings, **changes, "kind": kind, "path": rows.name}

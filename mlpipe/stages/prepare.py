@@ -21,6 +21,7 @@ from mlpipe.console import console
 from mlpipe.digest import TableDigest
 from mlpipe.errors import DataError, listed
 from mlpipe.features import AnyFitted
+from mlpipe.features.category import FittedCategory
 from mlpipe.features.encode import Encoder
 from mlpipe.features.graph import TENSORS, GraphBuilder, Part
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
@@ -296,6 +297,8 @@ class _Preparation:
         wanted = [(feature, column) for feature in self.spec.prepare.features for column in feature.columns]
         fitted: list[AnyFitted] = []
         for (_, column), (state, shape) in zip(wanted, mapped(lambda pair: fit(*pair), wanted), strict=True):
+            if isinstance(state, FittedCategory):
+                state = state.model_copy(update={"aliases": self.spec.prepare.source.aliases(column)})
             fitted.append(state)
             self.notes += state.remarks()
             profile["columns"][column] = shape

@@ -32,7 +32,11 @@ def verify(folder: Path, sources: Path | None = None) -> Verified:
     if (folder / NAME).is_file():
         _walk(folder, found, sources)
     else:
-        stages = [folder / name for name in STAGES if (folder / name / NAME).is_file()]
+        there = [folder / name for name in STAGES if (folder / name).is_dir()]
+        if (folder / "schema.json").is_file() or len(without := [p for p in there if not (p / NAME).is_file()]):
+            lost = folder if (folder / "schema.json").is_file() else without[0]
+            raise IntegrityError(f"{lost} has no {NAME}", hint="run the stage again")
+        stages = there
         if not stages:
             raise NotReadyError(
                 f"there is no {NAME} in {folder}, nor in a stage below it", hint="name a run folder (runs/NAME) or a stage's folder"
@@ -63,7 +67,9 @@ def _check_parent(child: Manifest, entry: dict[str, Any], found: Verified, sourc
     stage = entry["stage"]
     beside = Path(os.path.normpath(child.folder / entry["path"])).parent
     copy = child.folder / "lineage" / f"{stage}.json"
-    alone = not (beside / NAME).is_file()
+    alone = not beside.exists()
+    if not alone and not (beside / NAME).is_file():
+        raise IntegrityError(f"{beside} has no {NAME}", hint=f"run mlpipe {stage} again")
     if alone and not copy.is_file():
         raise IntegrityError(
             f"{child.stage}: its parent {stage} is missing: there is no {beside / NAME}", hint=f"put it back, or run mlpipe {stage} again"
@@ -85,6 +91,8 @@ def _check_parent(child: Manifest, entry: dict[str, Any], found: Verified, sourc
         if stage not in found.stages:
             found.stages[stage] = parent.id
             found.lines.append(f"{stage} {short(parent.id)}: its manifest holds (checked against lineage/; its artifacts are not here)")
+            if stage == "prepare" and sources is not None:
+                _check_sources(parent, sources, found)
             for grand in parent.data["parents"]:
                 _check_parent(Manifest(child.folder, {**parent.data}), grand, found, sources)
     elif stage not in found.stages:

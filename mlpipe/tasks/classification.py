@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -101,6 +102,15 @@ class Classification(Task):
             only = f"only one class: {next(iter(counts))}" if counts else "no value"
             raise DataError(
                 f"the target {self.target!r} has {only} in the {len(values):,} train rows", hint="classification needs two classes or more"
+            )
+        alike: dict[str, list[str]] = {}
+        for name in counts:
+            alike.setdefault(re.sub(r"[\s\u200b-\u200d\u2060\ufeff]+", " ", unicodedata.normalize("NFKC", name)).strip(), []).append(name)
+        if twins := [sorted(names) for names in alike.values() if len(names) > 1]:
+            raise DataError(
+                f"classes of {self.target!r} differ only in blanks or in the spelling of one sign",
+                faults=[", ".join(f"{name!a} ({counts[name]:,} rows)" for name in names) for names in twins],
+                hint="`strip: true` takes blanks off, `replace` maps one spelling to the other",
             )
         whole = all(re.fullmatch(r"-?[0-9]+", name) for name in counts)
         classes = sorted(counts, key=(lambda name: (int(name), name)) if whole else None)

@@ -94,12 +94,14 @@ class Regression(Task):
                 raise DataError(
                     f"the target {self.target!r} has values so large that their mean is no number", hint="learn it in larger units"
                 )
+            if not z.std() > 0:
+                raise DataError(f"the target {self.target!r} varies too little for a spread", hint="learn it in smaller units")
         scaled = self.scale == "standard"
         return FittedRegression(
             target=self.target,
             transform=self.transform,
             mean=float(z.mean()) if scaled else 0.0,
-            deviation=(float(z.std()) or 1.0) if scaled else 1.0,
+            deviation=float(z.std()) if scaled else 1.0,
             raw_mean=float(y.mean()),
             minimum=float(y.min()),
             maximum=float(y.max()),

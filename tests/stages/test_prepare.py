@@ -208,3 +208,63 @@ def test_ahead_and_mapped_keep_order_and_faults(workers: int) -> None:
         got.extend(mapped(lambda i: i * 2, ahead(items(), depth=workers), workers))  # type: ignore[arg-type]
     assert got == [i * 2 for i in range(20)][: len(got)]
     assert len(got) >= 20 - workers
+
+
+@pytest.mark.parametrize("twin", ["yes ", "yes\u00a0", "yes\u200b", "\uff59es"])
+def test_labels_that_differ_only_in_blanks_are_refused(tmp_path: Path, twin: str) -> None:
+    """T14: the spellings are shown with the blanks made visible."""
+    table_csv(tmp_path / "train.csv")
+    text = (tmp_path / "train.csv").read_text(encoding="utf-8").replace(",yes\n", f",{twin}\n", 9)
+    (tmp_path / "train.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="differ only in blanks") as fault:
+        chain(small(tmp_path), tmp_path / "runs", until="prepare")
+    assert ascii(twin) in str(fault.value)
+    if twin == "yes ":
+        chain(small(tmp_path), tmp_path / "runs", until="prepare", overrides=["prepare.source.strip=true"])
+
+
+def test_an_empty_text_is_missing_whatever_the_list_says(tmp_path: Path) -> None:
+    """`missing: ["?"]` alone: an empty label is no class of its own, an empty colour is missing in file and graph alike."""
+    table_csv(tmp_path / "train.csv")
+    (tmp_path / "train.csv").write_text((tmp_path / "train.csv").read_text().replace(",no\n", ",\n", 5))
+    features = [{"kind": "numeric", "columns": ["x1"]}, {"kind": "category", "columns": ["colour"]}]
+    file = small(tmp_path, prepare__source={"kind": "csv", "path": "train.csv", "missing": ["?"]}, prepare__features=features)
+    with pytest.raises(DataError, match="5 rows have no value in the target"):
+        chain(file, tmp_path / "runs", until="prepare")
+    manifest = chain(file, tmp_path / "runs", until="prepare", overrides=["task.missing_target=drop"])["prepare"].manifest
+    assert set(manifest.results["target"]["classes"]) == {"no", "yes"}
+    assert "" not in rows_of(tmp_path / "runs/small", "colour")["colour"]
+
+
+def test_rows_without_a_group_are_refused(tmp_path: Path) -> None:
+    """They would all land in one split together."""
+    for split in ({"kind": "group", "by": ["colour"]}, {"kind": "random", "key": ["colour"]}):
+        with pytest.raises(DataError, match="rows have no 'colour', by which they are split"):
+            chain(small(tmp_path, prepare__split=split), tmp_path / "runs", until="prepare")
+
+
+def test_times_that_mean_another_moment_elsewhere_are_refused(tmp_path: Path) -> None:
+    """Zoned and bare times in one column; %Z, which knows only the machine's own zones."""
+    from mlpipe.errors import SpecError
+
+    rows = [f"2024-01-{i % 28 + 1:02d}T10:00:00{'+05:00' if i % 2 else ''},{'yes' if i % 3 else 'no'}" for i in range(60)]
+    (tmp_path / "train.csv").write_text("t,label\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DataError, match="some times have a zone"):
+        chain(small(tmp_path, prepare__features=[{"kind": "datetime", "columns": ["t"]}]), tmp_path / "runs", until="prepare")
+    with pytest.raises(SpecError, match="%z"):
+        chain(small(tmp_path, prepare__features=[{"kind": "datetime", "columns": ["t"], "format": "%Y %Z"}]), tmp_path / "runs")
+
+
+def test_a_missing_token_takes_no_neighbours_of_a_long_identifier(tmp_path: Path) -> None:
+    """A typed column of 19-digit integers: exactly the one listed is missing."""
+    import pyarrow as pa
+
+    first = 1582218195625938945
+    columns = {"id": [first + i for i in range(160)], "x": [float(i % 7) for i in range(160)], "label": ["no", "yes"] * 80}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    source = {"kind": "parquet", "path": "t.parquet", "missing": [str(first)]}
+    file = small(tmp_path, prepare__source=source, prepare__keys=["id"], prepare__features=[{"kind": "numeric", "columns": ["x"]}])
+    chain(file, tmp_path / "runs", until="prepare")
+    ids = rows_of(tmp_path / "runs/small", "id")["id"]
+    assert ids.count(None) == 1
+    assert len(set(ids)) == 160

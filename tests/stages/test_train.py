@@ -186,3 +186,73 @@ def test_checkpoints_of_a_run_lie_under_its_id(tmp_path: Path) -> None:
     """Two ids, two folders."""
     folder = RunFolder(tmp_path)
     assert folder.checkpoints("sha256:" + "a" * 64) != folder.checkpoints("sha256:" + "b" * 64)
+
+
+FAULTY = {
+    "double": ("return self.out(numeric).double()", "gives float64"),
+    "tuple": ("return self.out(numeric), 1", "gives a tuple, not a tensor"),
+    "shape": ("return self.out(numeric)[:2]", r"gives \[2, 1\] for 3 rows"),
+    "whole numbers": ("return self.out(numeric).long()", "gives int64"),
+}
+
+
+def user_net(folder: Path, forward: str, extra: str = "pass") -> Path:
+    """A pipeline with a module of the user's own."""
+    (folder / "net.py").write_text(
+        "import sys\nimport numpy as np\nimport torch\nfrom torch import nn\n\n\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, tensors, outputs):\n"
+        "        super().__init__()\n"
+        "        self.out = nn.Linear(len(tensors.numeric), outputs)\n"
+        f"        {extra}\n\n"
+        "    def forward(self, numeric=None, plain=None, category=None):\n"
+        f"        {forward}\n"
+    )
+    return small(folder, train__model={"kind": "python", "object": "net.py:Net"})
+
+
+@pytest.mark.parametrize(("forward", "words"), FAULTY.values(), ids=FAULTY)
+def test_a_module_that_gives_something_else_is_refused_before_training(tmp_path: Path, forward: str, words: str) -> None:
+    """What a user's module gives is checked once, at the start, in words."""
+    from mlpipe.errors import SpecError
+
+    with pytest.raises(SpecError, match=words):
+        chain(user_net(tmp_path, forward), tmp_path / "runs")
+
+
+def test_a_module_that_ends_the_process_or_has_nothing_to_train(tmp_path: Path) -> None:
+    """sys.exit in a user's code is no exit code of ours; a module without parameters cannot be trained."""
+    from mlpipe.errors import SpecError
+
+    with pytest.raises(SpecError, match="ends the process"):
+        chain(user_net(tmp_path, "return self.out(numeric)", "sys.exit(3)"), tmp_path / "runs")
+    with pytest.raises(SpecError, match="no parameters"):
+        chain(user_net(tmp_path, "return self.out(numeric)", "self.requires_grad_(False)"), tmp_path / "runs")
+
+
+def test_a_module_may_draw_from_numpy_and_import_where_it_likes(tmp_path: Path) -> None:
+    """A number drawn in __init__ is the same whenever the module is made; an import inside a method is found, and is in the id."""
+    (tmp_path / "helper.py").write_text("FACTOR = 2.0\n")
+    extra = "from helper import FACTOR; self.shift = torch.tensor([float(np.random.rand()) * FACTOR])"
+    file = user_net(tmp_path, "return self.out(numeric) + self.shift", extra)
+    first = chain(file, tmp_path / "runs")["evaluate"].manifest
+    np_random()
+    again = chain(file, tmp_path / "runs", until="evaluate", force=True)["evaluate"].manifest
+    assert first.results == again.results
+    assert {entry.get("path") for entry in first.identity["inputs"]} >= {"net.py", "helper.py"}
+
+
+def np_random() -> None:
+    """Moves numpy's global generator on, as other code in a process would."""
+    import numpy as np
+
+    np.random.rand(17)
+
+
+def test_a_module_that_cannot_be_exported_is_named_without_a_traceback(tmp_path: Path) -> None:
+    """Control flow on values: exit code 8, torch's own first line, nothing published."""
+    from mlpipe.errors import ParityError
+
+    with pytest.raises(ParityError, match="torch cannot export the model"):
+        chain(user_net(tmp_path, "return self.out(numeric) if numeric.sum() > 0 else -self.out(numeric)"), tmp_path / "runs")
+    assert not (tmp_path / "runs/small/export").exists()
