@@ -167,6 +167,10 @@ class PipelineSpec(Settings):
         for i, key in enumerate(self.prepare.keys):
             if key == target:
                 found.append((("prepare", "keys", i), f"{key!r} is the target"))
+            if key in self.prepare.keys[:i]:
+                found.append((("prepare", "keys", i), f"{key!r} stands twice"))
+        if target in self.prepare.ignore:
+            found.append((("prepare", "ignore"), f"{target!r} is the target; it cannot be left out"))
         split = self.prepare.split
         if isinstance(split, TimeSplit):
             kinds = {c: f.raw(c).type for f in self.prepare.features for c in f.columns}

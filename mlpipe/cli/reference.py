@@ -384,7 +384,7 @@ def _graph() -> Iterator[str]:
     yield (
         "`model.onnx` has one input for each feature column, of that name and shape `[batch, 1]`.\n"
         "Numbers are `double` with NaN for a missing value; times are `double` too, seconds since 1970-01-01T00:00:00; "
-        'categories are `string` with `""` for a missing value.'
+        'categories are `string` with `""` for a missing value; a cell that `missing` or `replace` names may be sent as it stands.'
     )
     outputs = {"label": "string [batch]", "probability": "float [batch, classes]", "prediction": "double [batch]"}
     rows = [(task, f"`{name}`", outputs[name]) for task, names in RESERVED.items() for name in names]

@@ -144,6 +144,8 @@ def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) ->
     inputs = {entry["name"] for entry in contract["inputs"]}
     for name in ("missing_by_column", "replace"):  # of columns that the rows must have: not of the target, say
         settings[name] = {column: meant for column, meant in recorded[name].items() if column in inputs}
+    if "path" in changes:
+        raise SpecError("--reader path: the rows are named on the command line, not here")
     if "compression" in settings and "compression" not in changes:
         settings["compression"] = "auto"
     settings = {**settings, **changes, "kind": kind, "path": rows.name}

@@ -366,6 +366,12 @@ class _Preparation:
             digests[split] = writer.digest.hexdigest()
             if found := strangers.told(split, self.notes):
                 unseen[split] = found
+            if (lost := found.get(self.target)) and lost["rows"] == rows[split]:
+                raise DataError(
+                    f"none of the {rows[split]:,} {split} rows has a class of the train rows",
+                    faults=[f"{split}: {listed(lost['values'], 5)}", f"train: {listed(schema.task.summary()['classes'], 5)}"],
+                    hint="the same classes are spelt in two ways? `replace` maps one spelling to the other",
+                )
         return digests, unseen
 
 

@@ -268,3 +268,23 @@ def test_a_missing_token_takes_no_neighbours_of_a_long_identifier(tmp_path: Path
     ids = rows_of(tmp_path / "runs/small", "id")["id"]
     assert ids.count(None) == 1
     assert len(set(ids)) == 160
+
+
+def test_test_rows_none_of_whose_classes_train_has_are_refused(tmp_path: Path) -> None:
+    """Labels spelt in two ways in two files: every test row would count as wrong, so prepare says so at once."""
+    table_csv(tmp_path / "train.csv")
+    table_csv(tmp_path / "test.csv", 30, classes=("NO", "YES"))
+    with pytest.raises(DataError, match="none of the 30 test rows has a class of the train rows") as fault:
+        chain(small(tmp_path, prepare__test={"kind": "csv", "path": "test.csv"}), tmp_path / "runs", until="prepare")
+    assert "YES" in str(fault.value)
+    assert "yes" in str(fault.value)
+
+
+def test_keys_twice_and_a_target_left_out_are_faults(tmp_path: Path) -> None:
+    """Both are shown, with their places."""
+    from mlpipe.errors import SpecError
+
+    with pytest.raises(SpecError, match="2 faults") as fault:
+        chain(small(tmp_path, prepare__keys=["x1", "x1"], prepare__ignore=["label"]), tmp_path / "runs")
+    assert "'x1' stands twice" in str(fault.value)
+    assert "cannot be left out" in str(fault.value)
