@@ -105,10 +105,14 @@ class Source(Settings):
                     first += batch.num_rows
 
     def aliases(self, column: str) -> dict[str, str]:
-        """Raw texts of a column that are read as another text, or as missing (""), by `replace` and `missing`."""
+        """Raw texts of a column that are read as another text, or as missing (""), by `replace` and `missing`.
+
+        A text that others are replaced by is left out: it would be taken for raw, and read on.
+        """
+        meant = set(self.replace.get(column, {}).values())
         missing = {*self.missing, *self.missing_by_column.get(column, ())}
         found = dict.fromkeys(missing, "") | {raw: "" if to in missing else to for raw, to in self.replace.get(column, {}).items()}
-        return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw}
+        return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw and (raw not in meant or raw in missing)}
 
     def check_header(self, written: str, file: Path, columns: Sequence[str]) -> list[str]:
         """The file's column names, each once, the wanted ones among them. Raises DataError otherwise."""

@@ -20,6 +20,7 @@ from mlpipe.columns import Column, convert
 from mlpipe.errors import DataError
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import Source
+from mlpipe.sources.csv import Csv
 
 KINDS = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnySource)[0])}
 
@@ -120,3 +121,10 @@ def test_settings_round_trip_and_refuse_unknown_names(kind):
     assert TypeAdapter(AnySource).validate_python(source.model_dump(mode="json")) == source
     with pytest.raises(ValueError, match="colour"):
         made(kind, colour="red")
+
+
+def test_aliases_are_raw_texts_alone():
+    """What others are replaced by is no raw text: `b` is what `a` became, and is not read on as `c`."""
+    source = Csv(path="x.csv", missing=("", "?", "gone"), replace={"k": {"a": "b", "b": "c", "x": "gone"}})
+    assert source.aliases("k") == {"?": "", "gone": "", "a": "b", "x": ""}
+    assert source.aliases("other") == {"?": "", "gone": ""}
