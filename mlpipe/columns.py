@@ -218,11 +218,6 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
         raise DataError(f"a column of {kind} is not a column of dates or times")
     # one distinct value at a time, with the standard library: Arrow's strptime takes trailing text and wrong days without a word
     parsed, bad = [], []
-    if form == "iso":
-        zoned = [text for text in array.drop_null().to_pylist() if ZONE.search(text)]
-        if zoned and len(zoned) < len(array) - array.null_count:
-            bare = next(text for text in array.drop_null().to_pylist() if not ZONE.search(text))
-            raise DataError(f"some times have a zone ({zoned[0]!r}), others have none ({bare!r})", hint="write them all one way")
     for text in array.to_pylist():
         moment = None if text is None else parse_moment(text, form)
         parsed.append(moment)
@@ -230,6 +225,16 @@ def _timestamps(array: pa.Array, form: str) -> tuple[pa.Array, list[Fault]]:
     return pa.array(parsed, pa.int64()).cast(pa.timestamp("us")), _where(
         pa.array(bad, pa.bool_()), array, f"is not a time of the form {form!r}"
     )
+
+
+def zone_examples(array: Any) -> dict[bool, str]:
+    """A text with a zone (True) and one without (False) among ISO times, as far as there are any: a column may have one sort only."""
+    import pyarrow as pa
+
+    texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return {}
+    return {ZONE.search(text) is not None: text for text in reversed(texts.drop_null().to_pylist())}
 
 
 def check_format(form: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpipe.base import NumberFormat
-from mlpipe.columns import Column, arrow_type, convert, parse_moment, row_hash
+from mlpipe.columns import Column, arrow_type, convert, parse_moment, row_hash, zone_examples
 from mlpipe.errors import DataError
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (raw times have no zone)
@@ -198,9 +198,11 @@ def test_a_zone_is_taken_to_utc_and_a_time_without_one_stands_as_it_is():
     assert times(["2020-01-01", "2020-01-01T00:00:00", None]) == ([micros(2020, 1, 1)] * 2 + [None], [])
 
 
-def test_times_with_and_without_a_zone_do_not_mix():
-    with pytest.raises(DataError, match="some times have a zone"):
-        times(["2020-01-01T02:00:00+02:00", "2020-01-01"])
+def test_times_with_and_without_a_zone_are_told_apart():
+    texts = pa.array(["2020-01-01T02:00:00+02:00", "2020-01-01", None, "2020-01-01T00:00:00Z"])
+    assert zone_examples(texts) == {True: "2020-01-01T02:00:00+02:00", False: "2020-01-01"}
+    assert zone_examples(texts.dictionary_encode()) == zone_examples(texts)
+    assert zone_examples(pa.array(["2020-01-01 00:00", "2020-12-31"])) == {False: "2020-01-01 00:00"}
 
 
 @pytest.mark.parametrize(

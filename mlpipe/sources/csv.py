@@ -91,6 +91,7 @@ class Csv(Source):
         from pyarrow import csv as arrow_csv
 
         names, above = self._header(file)
+        self._refuse_header(file, names)
         text = pa.dictionary(pa.int32(), pa.string())
         with open_bytes(file, self.compression) as raw:
             watch = _Watched(self._plain(raw, file), self.quote)
@@ -112,6 +113,18 @@ class Csv(Source):
                     raise self._explained(file, len(names), fault) from None
         if watch.quotes:
             self._check_quotes(file)
+
+    def _refuse_header(self, file: Path, names: list[str]) -> None:
+        """Raises DataError when names are given and the first line holds the same ones: it would become a row of data."""
+        if self.header is True:
+            return
+        with self._records(file) as records:
+            for line, record in islice(records, 1):
+                if [cell.strip() for cell in record] == names:
+                    raise DataError(
+                        f"{file.name}, line {line}: the file has a header line, and `header` gives the same names",
+                        hint="leave `header` out of the pipeline file (predict: --reader header=true)",
+                    )
 
     def _may_hold_newlines(self, file: Path) -> bool:
         """Whether a cell can hold a line break. A file without a quote cannot, and Arrow reads it half as fast again."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlpipe.columns import Column, Fault, arrow_type, convert
+from mlpipe.columns import Column, Fault, arrow_type, convert, zone_examples
 from mlpipe.errors import DataError
 from mlpipe.sources.base import Source
 
@@ -98,6 +98,14 @@ class Spool:
         self.path.unlink()
 
 
+def _one_sort(seen: dict[bool, str], more: dict[bool, str]) -> None:
+    """Raises DataError when a column has times with a zone and times without one, in whatever chunk."""
+    for zoned, text in more.items():
+        seen.setdefault(zoned, text)
+    if len(seen) == 2:
+        raise DataError(f"some times have a zone ({seen[True]!r}), others have none ({seen[False]!r})", hint="write them all one way")
+
+
 def typed_rows(source: Source, base: Path, columns: Sequence[Column]) -> Iterator[Typed]:
     """A source's rows with these columns, typed. Raises DataError for faulty cells, all of them together, after the last row."""
     import pyarrow as pa
@@ -105,10 +113,13 @@ def typed_rows(source: Source, base: Path, columns: Sequence[Column]) -> Iterato
     named = {column.name: column for column in columns}
     schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
     faults = Faults()
+    zones: dict[str, dict[bool, str]] = {}
     for chunk in source.chunks(base, list(named)):
         arrays = []
         for column in columns:
             try:
+                if column.type == "timestamp" and column.format in (None, "iso"):
+                    _one_sort(zones.setdefault(column.name, {}), zone_examples(chunk.rows.column(column.name)))
                 array, bad = convert(chunk.rows.column(column.name), column, source.numbers)
             except DataError as fault:
                 raise DataError(f"{chunk.file}, column {column.name!r}: {fault.message}", hint=fault.hint) from None

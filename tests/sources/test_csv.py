@@ -364,3 +364,13 @@ def test_r02_infinite_cells_are_faults_with_their_lines(cases):
     places = source.places(cases / "R02" / "inf_cell.csv", [fault.row for fault in faults])
     assert sorted(places.values()) == ["line 35", "line 6"]
     assert {fault.value for fault in faults} == {"Infinity", "-inf"}
+
+
+def test_a_header_line_under_given_names_is_no_row(tmp_path):
+    """The names are given and the file has them too: in a table of texts the header would become a row without a word."""
+    (tmp_path / "x.csv").write_text("a,b\np,q\n", encoding="utf-8")
+    source = Csv(path="x.csv", header=("a", "b"))
+    with pytest.raises(DataError, match=r"x\.csv, line 1: the file has a header line"):
+        list(source.chunks(tmp_path, ["a", "b"]))
+    (tmp_path / "x.csv").write_text("p,q\na,b\n", encoding="utf-8")
+    assert [chunk.rows.num_rows for chunk in source.chunks(tmp_path, ["a", "b"])] == [2]

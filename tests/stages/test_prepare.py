@@ -288,3 +288,13 @@ def test_keys_twice_and_a_target_left_out_are_faults(tmp_path: Path) -> None:
         chain(small(tmp_path, prepare__keys=["x1", "x1"], prepare__ignore=["label"]), tmp_path / "runs")
     assert "'x1' stands twice" in str(fault.value)
     assert "cannot be left out" in str(fault.value)
+
+
+def test_zoned_and_bare_times_in_different_chunks_do_not_mix(tmp_path: Path) -> None:
+    """Two files are two chunks at least: the column is looked at as a whole."""
+    for name, zone in (("a", ""), ("b", "Z")):
+        rows = [f"2024-01-{i % 28 + 1:02d}T10:00:00{zone},{'yes' if i % 3 else 'no'}" for i in range(60)]
+        (tmp_path / f"{name}.csv").write_text("t,label\n" + "\n".join(rows) + "\n")
+    source = {"kind": "csv", "path": ["a.csv", "b.csv"]}
+    with pytest.raises(DataError, match=r"b\.csv, column 't': some times have a zone"):
+        chain(small(tmp_path, prepare__source=source, prepare__features=[{"kind": "datetime", "columns": ["t"]}]), tmp_path / "runs")
