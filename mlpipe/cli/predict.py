@@ -33,16 +33,29 @@ def register(app: typer.Typer) -> None:
         as_json: common.Json = False,
         quiet: common.Quiet = False,
     ) -> None:
+        from mlpipe.errors import listed
         from mlpipe.stages.predict import predict as score
 
         common.set_level(quiet, False)
         common.without_pandas()
         done = score(export, rows, output, carry=carry or (), carry_all=carry_all, reader=_settings(reader or []))
         if as_json:
-            emit_json({"status": "ok", "exit_code": 0, "rows": done.rows, "output": str(done.output), "ignored": list(done.ignored)})
+            emit_json(
+                {
+                    "status": "ok",
+                    "exit_code": 0,
+                    "rows": done.rows,
+                    "output": str(done.output),
+                    "ignored": list(done.ignored),
+                    "unseen": done.unseen,
+                }
+            )
             return
         if done.ignored:
             emit(f"columns ignored: {', '.join(done.ignored)}")
+        for column, values in done.unseen.items():
+            shown = listed(sorted(values, key=lambda value: (-values[value], value)), 5)
+            emit(f"{column}: {sum(values.values()):,} rows with values that training did not see, or seldom ({shown})")
         emit(f"{done.rows:,} rows scored: {done.output}")
 
 

@@ -245,6 +245,7 @@ class _Exporting:
         types = {"tensor(string)": "string", "tensor(double)": "double"}
         steps = {step.column: step for step in self.schema.host_steps}
         named = {column.name: column for column in self.schema.columns}
+        known = {f.column: list(f.values) for f in self.schema.features if isinstance(f, FittedCategory)}
         inputs = []
         for name, kind, shape in self.exported.inputs:
             entry: dict[str, Any] = {
@@ -254,6 +255,8 @@ class _Exporting:
                 "missing": "" if "string" in kind else "NaN",
             }
             entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
+            if name in known:
+                entry["values"] = known[name]
             if replaced := self.pipeline.spec.prepare.source.replace.get(name):
                 entry["reads_as"] = replaced
             if name in steps:

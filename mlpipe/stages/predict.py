@@ -27,6 +27,7 @@ from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.evaluate import prediction_columns
 from mlpipe.stages.rows import Typed, typed_rows
 from mlpipe.stages.scoring import load_exported
+from mlpipe.stages.strangers import count_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +42,7 @@ class Predicted:
     rows: int
     output: Path
     ignored: tuple[str, ...]
+    unseen: dict[str, dict[str, int]]  # by column: values without a code of their own, and how many rows have them
 
 
 def predict(
@@ -75,21 +77,27 @@ def predict(
     taken = {"prediction", *(f"score_{name}" for name in classes)}
     if clash := [name for name in carried if name in taken]:
         raise SpecError(f"the column {clash[0]!r} cannot be carried: the output has one of that name", hint="rename it in the input")
+    known_values = {entry["name"]: frozenset(entry["values"]) for entry in contract["inputs"] if "values" in entry}
+    unseen: dict[str, dict[str, int]] = {}
     count = 0
     with _Writer(output) as writer, console.progress("predicting") as bar:
 
-        def score(chunk: pa.RecordBatch) -> tuple[int, dict[str, Any]]:
+        def score(chunk: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
             scores, labels = in_batches(model, feed(chunk, columns), SLICE)
             made = prediction_columns(labels if labels is not None else scores[:, 0], scores, classes)
-            return chunk.num_rows, {**{name: _plain(chunk.column(name)) for name in carried}, **made}
+            return chunk, {**{name: _plain(chunk.column(name)) for name in carried}, **made}
 
-        for rows_done, made in mapped(score, _sliced(ahead(typed_rows(source, base, [*columns, *extra])))):
+        for chunk, made in mapped(score, _sliced(ahead(typed_rows(source, base, [*columns, *extra])))):
             writer.write(made)
-            count += rows_done
-            bar.advance(rows_done, f"rows {count:,}")
+            for name, values in known_values.items():
+                for value, found in count_strangers(chunk.column(name), values).items():
+                    mine = unseen.setdefault(name, {})
+                    mine[value] = mine.get(value, 0) + found
+            count += chunk.num_rows
+            bar.advance(chunk.num_rows, f"rows {count:,}")
         if not count:
             raise DataError(f"{rows.name} has no rows", hint="is it the right file?")
-    return Predicted(count, output, ignored)
+    return Predicted(count, output, ignored, unseen)
 
 
 PREDICT_ROWS = 16_384

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def count_strangers(array: Any, known: frozenset[str]) -> dict[str, int]:
+    """How often each value stands in a dictionary-encoded column that is not among the known ones; missing cells do not count."""
+    strange = {code: value for code, value in enumerate(array.dictionary.to_pylist()) if value and value not in known}
+    if not strange:
+        return {}
+    codes, counts = np.unique(array.indices.drop_null().to_numpy(zero_copy_only=False), return_counts=True)
+    return {strange[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code in strange}
+
+
 class Strangers:
     """Counts values and classes that the train rows lack, on the distinct values of each batch."""
 
@@ -28,15 +37,9 @@ class Strangers:
     def look(self, batch: pa.RecordBatch) -> None:
         """Counts the strangers of a batch."""
         for column, (known, _) in self.known.items():
-            array: Any = batch.column(column)
-            values = array.dictionary.to_pylist()
-            strange = {code: value for code, value in enumerate(values) if value is not None and value not in (known or ()) and value != ""}
-            if strange:
-                codes, counts = np.unique(array.indices.drop_null().to_numpy(zero_copy_only=False), return_counts=True)
-                mine = self.counts.setdefault(column, {})
-                for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-                    if code in strange:
-                        mine[strange[code]] = mine.get(strange[code], 0) + count
+            mine = self.counts.setdefault(column, {})
+            for value, count in count_strangers(batch.column(column), known or frozenset()).items():
+                mine[value] = mine.get(value, 0) + count
 
     def told(self, split: str, notes: list[str]) -> dict[str, Any]:
         """The counts, each said in a note. Raises DataError where a column is strict."""

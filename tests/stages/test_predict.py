@@ -91,3 +91,12 @@ def test_output_inside_the_export_and_a_changed_export_are_refused(run: Path, tm
     assert schema.read_text() != text
     with pytest.raises(IntegrityError, match=r"schema\.json has"):
         predict(export, run / "r.csv", tmp_path / "out.csv")
+
+
+def test_values_that_training_did_not_see_are_counted(run: Path, tmp_path: Path) -> None:
+    """A value without a code of its own is scored as unknown, and said: it may be a spelling that another format has."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("id,x,c\n1,0.5,Mars\n2,0.5,M\n3,0.5,?\n4,0.5,Mars\n5,0.5,\n")
+    done = predict(run / "runs/small/export", rows, tmp_path / "out.csv")
+    assert done.unseen == {"c": {"Mars": 2}}
+    assert predict(run / "runs/small/export", run / "r.csv", tmp_path / "all.csv").unseen == {}
