@@ -1,29 +1,35 @@
-"""Source `csv`: delimited text, plain or compressed, read by Arrow's streaming reader with every column as text."""
+"""Source `csv`: delimited text, plain or compressed, every column as text.
+
+Arrow's streaming reader does the work. What it cannot read (fields parted by runs of blanks, blanks before a quote, short
+rows to be filled) goes through the standard library's reader, which takes about five times as long.
+"""
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-from collections import deque
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from mlpipe.base import NumberFormat
+from mlpipe.console import console
 from mlpipe.errors import DataError
-from mlpipe.sources.base import Source
+from mlpipe.sources.base import CHUNK_ROWS, Source
 from mlpipe.sources.streams import Compression, open_bytes
+from mlpipe.sources.textlines import Rewritten, TextLines, Watched, is_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 4 << 20
 FIELD_LIMIT = 1 << 30
+WHITESPACE = "whitespace"
 
 
 class Csv(Source):
@@ -31,6 +37,8 @@ class Csv(Source):
 
     Each row must have as many fields as there are columns; a quote that is never closed is a fault. Blank lines and,
     with `comment`, lines that begin with that mark are passed over. An empty cell is missing unless `missing` says otherwise.
+    A column whose header cell is empty is called `column_N` by its place. `delimiter: whitespace` parts fields at runs of
+    blanks and tabs.
     """
 
     kind: Literal["csv"] = "csv"
@@ -40,7 +48,9 @@ class Csv(Source):
     quote: str | None = '"'
     escape: str | None = None
     comment: str | None = None
-    skip_lines: int = 0
+    skip_lines: Annotated[int, Field(ge=0)] = 0
+    skip_initial_space: bool = False
+    short_rows: Literal["refuse", "fill"] = "refuse"
     decimal: str = "."
     thousands: str | None = None
     compression: Compression = "auto"
@@ -49,8 +59,11 @@ class Csv(Source):
     def _consistent(self) -> Csv:
         for name in ("delimiter", "quote", "escape", "comment", "decimal", "thousands"):
             mark = getattr(self, name)
+            if name == "delimiter" and mark == WHITESPACE:
+                continue
             if mark is not None and (len(mark) != 1 or mark in "\r\n"):
-                raise ValueError(f"{name} must be one character, not {mark!r}")
+                words = " or `whitespace`" if name == "delimiter" else ""
+                raise ValueError(f"{name} must be one character{words}, not {mark!r}")
             if mark is not None and name in ("delimiter", "quote", "escape") and not mark.isascii():
                 raise ValueError(f"{name} must be an ASCII character, not {mark!r}")
             if mark is not None and name in ("decimal", "thousands") and mark in "0123456789+-eE":
@@ -82,8 +95,13 @@ class Csv(Source):
         with open_bytes(file, self.compression) as raw:
             lines = self._lines(raw, file)
             for _, record in self._numbered(lines, strict=False):
-                return [name.strip() if self.strip else name for name in record], lines.passed
+                return self._named(record), lines.passed
         raise DataError(f"{file.name} is empty: no header, no rows", hint="is it the right file?")
+
+    def _named(self, record: list[str]) -> list[str]:
+        """A header record as names; an empty one is called by its place, as long as no other column is called so."""
+        names = [name.strip() if self.strip or self.skip_initial_space else name for name in record]
+        return [name if name.strip() or (own := f"column_{i}") in names else own for i, name in enumerate(names, 1)]
 
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Text, dictionary-encoded by block. Raises DataError that names the line of what cannot be read."""
@@ -92,9 +110,12 @@ class Csv(Source):
 
         names, above = self._header(file)
         self._refuse_header(file, names)
+        if self.delimiter == WHITESPACE or self.skip_initial_space or self.short_rows == "fill":
+            yield from self._slowly(file, names, columns)
+            return
         text = pa.dictionary(pa.int32(), pa.string())
         with open_bytes(file, self.compression) as raw:
-            watch = _Watched(self._plain(raw, file), self.quote)
+            watch = Watched(self._plain(raw, file), self.quote)
             try:
                 reader = arrow_csv.open_csv(
                     watch,
@@ -111,8 +132,30 @@ class Csv(Source):
             except pa.ArrowInvalid as fault:
                 if self._has_rows(file):  # Arrow has several words for a file that ends behind its header
                     raise self._explained(file, len(names), fault) from None
-        if watch.quotes:
-            self._check_quotes(file)
+        if watch.quotes or (watch.bare_returns and watch.line_feeds):
+            self._check_records(file)
+
+    def _slowly(self, file: Path, names: list[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same by the standard library's reader."""
+        import pyarrow as pa
+
+        wanted = [names.index(name) for name in columns]
+        width, filled, first_filled = len(names), 0, 0
+        with self._records(file, strict=True) as records:
+            rows = islice(records, 1 if self.header is True else 0, None)
+            while batch := list(islice(rows, CHUNK_ROWS)):
+                for line, record in batch:
+                    if len(record) < width and self.short_rows == "fill":
+                        filled, first_filled = filled + 1, first_filled or line
+                        record += [""] * (width - len(record))
+                    elif len(record) != width:
+                        raise self._uneven(file, line, record, width)
+                arrays = [pa.array([record[i] for _, record in batch], pa.string()).dictionary_encode() for i in wanted]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        if filled:
+            console.say(
+                f"  {file.name}: {filled:,} rows are shorter than {width} fields, the first on line {first_filled}: filled with nothing"
+            )
 
     def _refuse_header(self, file: Path, names: list[str]) -> None:
         """Raises DataError when names are given and the first line holds the same ones: it would become a row of data."""
@@ -128,7 +171,7 @@ class Csv(Source):
 
     def _may_hold_newlines(self, file: Path) -> bool:
         """Whether a cell can hold a line break. A file without a quote cannot, and Arrow reads it half as fast again."""
-        if self.escape is not None or not self.is_utf8:
+        if self.escape is not None or not is_utf8(self.encoding):
             return True
         if self.quote is None:
             return False
@@ -154,17 +197,19 @@ class Csv(Source):
 
     def _plain(self, raw: IO[bytes], file: Path) -> IO[bytes]:
         """The bytes as Arrow reads them: UTF-8, without comments and lines to skip."""
-        if self.is_utf8 and self.comment is None and not self.skip_lines:
+        if is_utf8(self.encoding) and self.comment is None and not self.skip_lines:
             return raw
-        return cast("IO[bytes]", io.BufferedReader(_Rewritten(self._lines(raw, file)), BLOCK_BYTES))
+        return cast("IO[bytes]", io.BufferedReader(Rewritten(self._lines(raw, file)), BLOCK_BYTES))
 
-    @property
-    def is_utf8(self) -> bool:
-        """Whether Arrow can read the bytes as they are."""
-        return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+    def _lines(self, raw: IO[bytes], file: Path) -> TextLines:
+        return TextLines(raw, file.name, encoding=self.encoding, skip=self.skip_lines, comment=self.comment, quote=self.quote)
 
-    def _lines(self, raw: IO[bytes], file: Path) -> _Lines:
-        return _Lines(raw, self, file.name)
+    def _uneven(self, file: Path, line: int, record: list[str], width: int) -> DataError:
+        start = (" " if self.delimiter == WHITESPACE else self.delimiter).join(record)[:80]
+        hint = f"mend the line, or check `delimiter` (it is {self.delimiter!r}) and `quote`"
+        if len(record) < width and self.short_rows == "refuse":
+            hint += "; `short_rows: fill` takes the fields that are not there for empty ones"
+        return DataError(f"{file.name}, line {line}: {len(record)} fields instead of {width}: {start}", hint=hint)
 
     @contextmanager
     def _records(self, file: Path, *, strict: bool = False) -> Iterator[Iterator[tuple[int, list[str]]]]:
@@ -172,10 +217,14 @@ class Csv(Source):
         with open_bytes(file, self.compression) as raw:
             yield self._numbered(self._lines(raw, file), strict)
 
-    def _numbered(self, lines: _Lines, strict: bool) -> Iterator[tuple[int, list[str]]]:
+    def _numbered(self, lines: TextLines, strict: bool) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(FIELD_LIMIT)
-        quoting: dict[str, Any] = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
-        reader = csv.reader(lines, delimiter=self.delimiter, escapechar=self.escape, strict=strict, **quoting)
+        how: dict[str, Any] = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
+        how |= {"escapechar": self.escape, "strict": strict}
+        if self.delimiter == WHITESPACE:
+            reader = csv.reader(map(self._evenly, lines), delimiter=" ", skipinitialspace=True, **how)
+        else:
+            reader = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_initial_space, **how)
         while True:
             lines.begin = None
             try:
@@ -192,129 +241,40 @@ class Csv(Source):
             if record:
                 yield lines.begin or 1, record
 
-    def _check_quotes(self, file: Path) -> None:
-        """Raises DataError when quoting is broken: Arrow would swallow the rows behind an open quote without a word."""
-        with self._records(file, strict=True) as records:
-            deque(records, maxlen=0)
+    def _evenly(self, line: str) -> str:
+        """A line with one blank for each run of blanks and tabs outside quotes."""
+        blanks = r"[ \t]+" if self.quote is None else rf"({re.escape(self.quote)}[^{re.escape(self.quote)}]*{re.escape(self.quote)})|[ \t]+"
+        return re.sub(blanks, lambda found: found[1] or " " if self.quote else " ", line.strip())
+
+    def _check_records(self, file: Path) -> None:
+        """Raises DataError for what Arrow would pass over without a word.
+
+        That is: rows swallowed by an open quote, and rows cut in two by a carriage return in a cell that is not in quotes.
+        """
+        count, first = {True: 0, False: 0}, {True: 0, False: 0}
+        with open_bytes(file, self.compression) as raw:
+            lines = self._lines(raw, file)
+            for line, _ in self._numbered(lines, strict=True):
+                if lines.last.endswith(("\r", "\n")):
+                    bare = lines.last.endswith("\r")
+                    count[bare] += 1
+                    first[bare] = first[bare] or line
+        if count[True] and count[False]:
+            odd = first[count[True] < count[False]]
+            raise DataError(
+                f"{file.name}, line {odd}: some lines end in a carriage return alone, others in a line feed",
+                hint="a cell with a line break in it must be in quotes; if none has one, make all line ends the same",
+            )
 
     def _explained(self, file: Path, width: int, fault: Exception) -> DataError:
         """What Arrow refused, with its line."""
         try:
             if self.quote:
-                self._check_quotes(file)
+                self._check_records(file)
             with self._records(file) as records:
                 for line, record in records:
                     if len(record) != width:
-                        start = self.delimiter.join(record)[:80]
-                        return DataError(
-                            f"{file.name}, line {line}: {len(record)} fields instead of {width}: {start}",
-                            hint=f"mend the line, or check `delimiter` (it is {self.delimiter!r}) and `quote`",
-                        )
+                        return self._uneven(file, line, record, width)
         except DataError as found:
             return found
         return DataError(f"{file.name} cannot be read as csv: {fault}", hint="a single row may not be larger than 4 MB")
-
-
-class _Lines:
-    """Text lines with their numbers, comments and lines to skip left out. Raises DataError on bytes of another encoding."""
-
-    def __init__(self, raw: IO[bytes], settings: Csv, name: str) -> None:
-        self._text = io.TextIOWrapper(raw, encoding="utf-8-sig" if settings.is_utf8 else settings.encoding, newline="")
-        self._settings, self._open = settings, False
-        self.name = name
-        self.number, self.passed = 0, 0
-        self.begin: int | None = None
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        while True:
-            try:
-                line = next(self._text)
-            except UnicodeDecodeError as fault:
-                # the decoder works block by block: the exact line is found by decoding line by line
-                raise self._undecodable(fault) from None
-            except UnicodeError as fault:  # UTF-16 without a mark
-                raise DataError(
-                    f"{self.name} is not {self._settings.encoding}: {fault}",
-                    hint="set `encoding` to what the file is: utf-16-le, utf-8, ...",
-                ) from None
-            self.number += 1
-            if self.number == 1:
-                line = line.lstrip("\ufeff")
-            if self.number <= self._settings.skip_lines:
-                continue
-            if self._settings.comment and not self._open and line.startswith(self._settings.comment):
-                continue
-            if self._settings.comment and self._settings.quote:
-                self._open ^= line.count(self._settings.quote) % 2 == 1
-            if self.begin is None:
-                self.begin = self.number
-            self.passed += 1
-            return line
-
-    def _undecodable(self, fault: UnicodeDecodeError) -> DataError:
-        bad = fault.object[fault.start : fault.start + 1]
-        line = self.number + 1 + fault.object[: fault.start].count(b"\n") if isinstance(fault.object, bytes) else self.number + 1
-        return DataError(
-            f"{self.name}, about line {line}: byte 0x{bad.hex()} is not {self._settings.encoding}",
-            hint="set `encoding` to what the file is: cp1252 (Western Europe, Windows), utf-16, shift_jis, ...",
-        )
-
-
-class _Rewritten(io.RawIOBase):
-    """Lines as a stream of UTF-8 bytes."""
-
-    def __init__(self, lines: _Lines) -> None:
-        self._lines, self._ready = lines, b""
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fills a buffer; 0 at the end."""
-        view = memoryview(buffer)
-        if not self._ready:
-            self._ready = "".join(islice(self._lines, 4096)).encode()
-        count = min(len(view), len(self._ready))
-        view[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
-
-
-class _Watched:
-    """A stream that notices whether a quote passes by, so that files without quotes skip the check for broken ones."""
-
-    def __init__(self, raw: IO[bytes], quote: str | None) -> None:
-        self._raw, self._quote = raw, quote.encode() if quote else None
-        self._start = True
-        self.quotes = False
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        """Bytes of the stream."""
-        data = self._raw.read(size)
-        if self._start:  # Arrow passes over one byte order mark; tools that rewrite files leave two
-            self._start = False
-            while data.startswith(codecs.BOM_UTF8):
-                data = data[len(codecs.BOM_UTF8) :]
-        if self._quote and not self.quotes and self._quote in data:
-            self.quotes = True
-        return data
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def writable(self) -> bool:
-        """No."""
-        return False
-
-    def seekable(self) -> bool:
-        """No."""
-        return False
-
-    def close(self) -> None:
-        """The stream is closed by who opened it."""

@@ -374,3 +374,51 @@ def test_a_header_line_under_given_names_is_no_row(tmp_path):
         list(source.chunks(tmp_path, ["a", "b"]))
     (tmp_path / "x.csv").write_text("p,q\na,b\n", encoding="utf-8")
     assert [chunk.rows.num_rows for chunk in source.chunks(tmp_path, ["a", "b"])] == [2]
+
+
+def test_fields_parted_by_runs_of_blanks_and_tabs(tmp_path):
+    text = 'mpg  weight\tname\n18.0   3504.\t"chevrolet  chevelle"\n  15  3693.   buick\t\n\n'
+    assert read(tmp_path, text, ["mpg", "weight", "name"], delimiter="whitespace") == [
+        ("18.0", "3504.", "chevrolet  chevelle"),
+        ("15", "3693.", "buick"),
+    ]
+    refused(tmp_path, text + "1 2\n", ["mpg"], "line 5", "2 fields instead of 3", delimiter="whitespace")
+
+
+def test_blanks_before_a_quote_are_passed_over_when_asked(tmp_path):
+    text = 'id, size, place\n1, "6,000", Galway\n2, "say ""x""", Bray \n'
+    assert read(tmp_path, text, ["size", "place"], skip_initial_space=True) == [("6,000", "Galway"), ('say "x"', "Bray ")]
+    refused(tmp_path, text, ["id"], "line 2", "4 fields instead of 3")
+
+
+def test_both_ways_to_write_a_quote_within_quotes(tmp_path):
+    text = 'a,b\n1,"two "" marks"\n2,"and \\" one"\n'
+    expected = [("1", 'two " marks'), ("2", 'and " one')]
+    assert read(tmp_path, text, ["a", "b"], escape="\\") == expected
+    assert read(tmp_path, text, ["a", "b"], escape="\\", skip_initial_space=True) == expected
+
+
+def test_short_rows_are_refused_and_filled_only_when_asked(tmp_path, capsys):
+    text = "a,b,c\n1,2,3\n4,5\n6\n"
+    refused(tmp_path, text, ["a"], "line 3", "2 fields instead of 3", "short_rows: fill")
+    assert read(tmp_path, text, ["a", "b", "c"], short_rows="fill") == [("1", "2", "3"), ("4", "5", None), ("6", None, None)]
+    assert "2 rows are shorter than 3 fields, the first on line 3" in capsys.readouterr().err
+    refused(tmp_path, "a,b\n1,2,3\n", ["a"], "line 2", "3 fields instead of 2", short_rows="fill")
+
+
+def test_header_cells_without_a_name_are_called_by_their_place(tmp_path):
+    assert read(tmp_path, ",b,\n1,2,3\n", ["column_1", "b", "column_3"]) == [("1", "2", "3")]
+    assert read(tmp_path, "column_2,\n1,2\n", ["column_2", ""]) == [("1", "2")]  # that name is taken: this one stays empty
+
+
+def test_a_carriage_return_outside_quotes_cuts_no_row_in_silence(tmp_path):
+    refused(tmp_path, "a\nx\ry\nz\n", ["a"], "line 2", "carriage return", "in quotes")
+    refused(tmp_path, "a,b\r1,2\r3,4\n5,6\r", ["a"], "line 3", "carriage return")
+    assert read(tmp_path, 'a,b\r1,2\r3,"x\ny"\r', ["a", "b"]) == [("1", "2"), ("3", "x\ny")]  # classic Mac line ends
+    assert read(tmp_path, "a,b\r\r\n1,2\r\r\n", ["a", "b"]) == [("1", "2")]  # a text file written twice by Windows
+    big = "a,b\r\n" + "1,2\r\n" * 2_000_000  # line ends that fall between two blocks
+    assert sum(1 for _ in read(tmp_path, big, ["a"])) == 2_000_000
+
+
+def test_a_zero_byte_is_a_character(tmp_path):
+    assert read(tmp_path, "a,b\n\0,2\n", ["a", "b"]) == [("\0", "2")]
