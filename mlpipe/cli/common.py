@@ -30,6 +30,12 @@ Device = Annotated[
 Resume = Annotated[bool, typer.Option("--resume/--fresh", help="Goes on from a checkpoint of an interrupted training, or begins anew.")]
 
 
+Reader = Annotated[
+    list[str] | None,
+    typer.Option("--reader", help="Changes how the rows are read: --reader delimiter=';'. May be repeated.", metavar="NAME=VALUE"),
+]
+
+
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for JSON, also where it is not valid otherwise."""
     return "--json" in arguments
@@ -99,3 +105,17 @@ def without_pandas() -> None:
 def with_device(overrides: Sequence[str] | None, device: str | None) -> list[str]:
     """The overrides, with --device as one of them."""
     return [*(overrides or []), *([f"train.device={device}"] if device else [])]
+
+
+def reader_settings(pairs: list[str]) -> dict[str, Any]:
+    """`name=value` pairs, the values read as YAML."""
+    from mlpipe.errors import SpecError
+    from mlpipe.yamlfile import parse_yaml, plain
+
+    found = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise SpecError(f"--reader {pair!r} is not of the form name=value", hint="for example --reader delimiter=';'")
+        found[name.strip()] = plain(parse_yaml(text, f"--reader {name}"))
+    return found

@@ -1,4 +1,4 @@
-"""`init`, `check`, `schema`, `verify` and `kinds`: looking, without running a stage."""
+"""`init`, `inspect`, `check`, `schema`, `verify` and `kinds`: looking, without running a stage."""
 
 from __future__ import annotations
 
@@ -25,19 +25,46 @@ def register(app: typer.Typer) -> None:
         ] = None,
         task: Annotated[str | None, typer.Option("--task", help="classification or regression; otherwise guessed.", metavar="KIND")] = None,
         name: Annotated[str | None, typer.Option("--name", help="The pipeline's name; otherwise the file's.", metavar="NAME")] = None,
+        reader: common.Reader = None,
         force: Annotated[bool, typer.Option("--force", help="Overwrites the file.")] = False,
         as_json: common.Json = False,
     ) -> None:
         from mlpipe.stages.init import init as look
 
+        common.without_pandas()
+
         stem = data[0].name.split(".")[0] or "pipeline"
-        report = look(data, target, task=task, name=name, output=output or Path(f"{stem}.yaml"), force=force)
+        settings = common.reader_settings(reader or [])
+        report = look(data, target, task=task, name=name, output=output or Path(f"{stem}.yaml"), force=force, reader=settings)
         if as_json:
             emit_json(
                 {"status": "ok", "exit_code": 0, "pipeline": str(report.pipeline), "summary": list(report.summary), "text": report.text}
             )
             return
         for line in report.summary:
+            emit(line)
+
+    @app.command(
+        help="How data are written and what they hold, without a target. Example: mlpipe inspect sales.csv --to sales.jsonl",
+    )
+    def inspect(
+        data: Annotated[list[Path], typer.Argument(help="The data: one or more files.", metavar="DATA", show_default=False)],
+        to: Annotated[
+            Path | None, typer.Option("--to", help="Writes the rows as read: CSV, Parquet or JSONL, by the ending.", metavar="FILE")
+        ] = None,
+        reader: common.Reader = None,
+        as_json: common.Json = False,
+        quiet: common.Quiet = False,
+    ) -> None:
+        from mlpipe.stages.inspect import inspect as look
+
+        common.set_level(quiet, False)
+        common.without_pandas()
+        report = look(data, reader=common.reader_settings(reader or []), to=to)
+        if as_json:
+            emit_json({"status": "ok", "exit_code": 0, **report.found})
+            return
+        for line in report.lines:
             emit(line)
 
     @app.command(help="All faults of a pipeline file, nothing run. Example: mlpipe check pipelines/penguins.yaml")

@@ -42,7 +42,7 @@ MEANINGS = {
     "Csv.comment": "lines that begin so are passed over",
     "Csv.skip_lines": "lines before the header",
     "Csv.skip_initial_space": "whether blanks behind a delimiter are passed over, so that a quote behind them encloses",
-    "Csv.short_rows": "`refuse`, or `fill`: fields that a row lacks at its end are empty; how many rows is said",
+    "Csv.short_rows": "`fill`: fields that a row lacks at its end are empty, and it is said how many; `unnamed`: of columns without a name",
     "Csv.decimal": "the decimal mark",
     "Csv.thousands": "the mark between groups of three digits",
     "compression": "`auto`: by the ending of the file",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,9 +27,7 @@ def register(app: typer.Typer) -> None:
             list[str] | None, typer.Option("--carry", help="A column to carry along; may be repeated.", metavar="COLUMN")
         ] = None,
         carry_all: Annotated[bool, typer.Option("--carry-all", help="Carries every column along.")] = False,
-        reader: Annotated[
-            list[str] | None, typer.Option("--reader", help="Changes how the rows are read: --reader delimiter=';'.", metavar="NAME=VALUE")
-        ] = None,
+        reader: common.Reader = None,
         as_json: common.Json = False,
         quiet: common.Quiet = False,
     ) -> None:
@@ -38,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
         common.set_level(quiet, False)
         common.without_pandas()
-        done = score(export, rows, output, carry=carry or (), carry_all=carry_all, reader=_settings(reader or []))
+        done = score(export, rows, output, carry=carry or (), carry_all=carry_all, reader=common.reader_settings(reader or []))
         if as_json:
             emit_json(
                 {
@@ -57,17 +55,3 @@ def register(app: typer.Typer) -> None:
             shown = listed(sorted(values, key=lambda value: (-values[value], value)), 5)
             emit(f"{column}: {sum(values.values()):,} rows with values that training did not see, or seldom ({shown})")
         emit(f"{done.rows:,} rows scored: {done.output}")
-
-
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """`name=value` pairs, the values read as YAML."""
-    from mlpipe.errors import SpecError
-    from mlpipe.yamlfile import parse_yaml, plain
-
-    found = {}
-    for pair in pairs:
-        name, sign, text = pair.partition("=")
-        if not sign:
-            raise SpecError(f"--reader {pair!r} is not of the form name=value", hint="for example --reader delimiter=';'")
-        found[name.strip()] = plain(parse_yaml(text, f"--reader {name}"))
-    return found

@@ -50,7 +50,7 @@ class Csv(Source):
     comment: str | None = None
     skip_lines: Annotated[int, Field(ge=0)] = 0
     skip_initial_space: bool = False
-    short_rows: Literal["refuse", "fill"] = "refuse"
+    short_rows: Literal["refuse", "unnamed", "fill"] = "refuse"
     decimal: str = "."
     thousands: str | None = None
     compression: Compression = "auto"
@@ -110,7 +110,7 @@ class Csv(Source):
 
         names, above = self._header(file)
         self._refuse_header(file, names)
-        if self.delimiter == WHITESPACE or self.skip_initial_space or self.short_rows == "fill":
+        if self.delimiter == WHITESPACE or self.skip_initial_space or self.short_rows != "refuse":
             yield from self._slowly(file, names, columns)
             return
         text = pa.dictionary(pa.int32(), pa.string())
@@ -141,11 +141,12 @@ class Csv(Source):
 
         wanted = [names.index(name) for name in columns]
         width, filled, first_filled = len(names), 0, 0
+        enough = {"refuse": width, "unnamed": self._named_width(file, width), "fill": 0}[self.short_rows]
         with self._records(file, strict=True) as records:
             rows = islice(records, 1 if self.header is True else 0, None)
             while batch := list(islice(rows, CHUNK_ROWS)):
                 for line, record in batch:
-                    if len(record) < width and self.short_rows == "fill":
+                    if enough <= len(record) < width:
                         filled, first_filled = filled + 1, first_filled or line
                         record += [""] * (width - len(record))
                     elif len(record) != width:
@@ -168,6 +169,14 @@ class Csv(Source):
                         f"{file.name}, line {line}: the file has a header line, and `header` gives the same names",
                         hint="leave `header` out of the pipeline file (predict: --reader header=true)",
                     )
+
+    def _named_width(self, file: Path, width: int) -> int:
+        """How many columns there are up to the last one that has a name in the file's header."""
+        if self.header is not True:
+            return width
+        with self._records(file) as records:
+            _, record = next(records)
+        return max((i for i, name in enumerate(record, 1) if name.strip()), default=0)
 
     def _may_hold_newlines(self, file: Path) -> bool:
         """Whether a cell can hold a line break. A file without a quote cannot, and Arrow reads it half as fast again."""
@@ -204,10 +213,16 @@ class Csv(Source):
     def _lines(self, raw: IO[bytes], file: Path) -> TextLines:
         return TextLines(raw, file.name, encoding=self.encoding, skip=self.skip_lines, comment=self.comment, quote=self.quote)
 
+    def parsed(self, text: str, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """The records of a text, header included, each with the line it begins on. Raises DataError for broken quoting if `strict`."""
+        return self._numbered(
+            TextLines(io.BytesIO(text.encode()), "the text", skip=self.skip_lines, comment=self.comment, quote=self.quote), strict
+        )
+
     def _uneven(self, file: Path, line: int, record: list[str], width: int) -> DataError:
         start = (" " if self.delimiter == WHITESPACE else self.delimiter).join(record)[:80]
         hint = f"mend the line, or check `delimiter` (it is {self.delimiter!r}) and `quote`"
-        if len(record) < width and self.short_rows == "refuse":
+        if len(record) < width:
             hint += "; `short_rows: fill` takes the fields that are not there for empty ones"
         return DataError(f"{file.name}, line {line}: {len(record)} fields instead of {width}: {start}", hint=hint)
 

@@ -11,8 +11,8 @@ import pytest
 from mlpipe.errors import DataError, SpecError
 from mlpipe.spec import Pipeline, load_pipeline
 from mlpipe.stages.init import InitReport, init
-from mlpipe.stages.init.dialect import dialect
 from mlpipe.stages.init.writer import flow, scalar
+from mlpipe.stages.look.dialect import dialect
 
 
 def looked(tmp_path: Path, file: Path, target: str = "label", task: str | None = None) -> tuple[InitReport, Pipeline]:

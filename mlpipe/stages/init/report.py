@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlpipe.base import replace_file
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
-from mlpipe.sources.csv import Csv
 from mlpipe.spec import RESERVED, load_pipeline
-from mlpipe.stages.init.dialect import Dialect, dialect
-from mlpipe.stages.init.guess import Guess, judge, short
-from mlpipe.stages.init.survey import PLAIN, Cells, Look, cells, convention, survey
-from mlpipe.stages.init.target import Goal, giveaways, goal
+from mlpipe.stages.init.target import giveaways, goal
 from mlpipe.stages.init.writer import Findings, pipeline_text
+from mlpipe.stages.look.dialect import Dialect, dialect
+from mlpipe.stages.look.guess import Guess, short
+from mlpipe.stages.look.picture import sparkline
+from mlpipe.stages.look.study import missing_settings, study
+from mlpipe.stages.look.survey import Look
 
 FEWEST_ROWS = 3
 
@@ -29,9 +32,16 @@ class InitReport:
 
 
 def init(
-    data: list[Path], target: str, *, task: str | None = None, name: str | None = None, output: Path, force: bool = False
+    data: list[Path],
+    target: str,
+    *,
+    task: str | None = None,
+    name: str | None = None,
+    output: Path,
+    force: bool = False,
+    reader: Mapping[str, Any] | None = None,
 ) -> InitReport:
-    """Writes the pipeline file `output` for the table in `data`.
+    """Writes the pipeline file `output` for the table in `data`; `reader` are settings of the source that are not guessed.
 
     Raises SpecError when the file is there already (unless `force`) or an argument is not valid, DataError when the data
     cannot be read or learned from.
@@ -44,7 +54,7 @@ def init(
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
         raise SpecError(f"{name!r} is no name for a run", hint="letters, digits, _ . and -, at most 100")
     base = output.parent.resolve()
-    seen = dialect(data, target, base)
+    seen = dialect(data, target, base, reader)
     findings = look(seen, target, task, base, name)
     text = pipeline_text(findings, output.name)
     trial = output.with_name(f".{output.name}.trial")
@@ -65,39 +75,19 @@ def _run_name(data: list[Path]) -> str:
 
 def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) -> Findings:
     """Everything that the file and the summary say."""
-    looks, rows = survey(seen.source, base)
+    found = study(seen, base)
     settings, notes = seen.settings, seen.notes
-    raw = looks
-    strip = any(found.blanks for found in looks.values())
-    if strip:
-        padded = [found for found in looks.values() if found.blanks]
-        example = next(text for text in padded[0].counts if text != text.strip())
-        cells_padded = sum(found.blanks for found in padded)
-        settings["strip"] = True
-        notes["strip"] = [f"{cells_padded:,} cells in {len(padded)} columns have blanks round them, such as {short(example)}"]
-        looks = _stripped_names({found.name: found.stripped() for found in looks.values()})
+    looks, rows, strip = found.looks, found.rows, found.strip
     _refuse_absent(target, looks, seen, strip=strip)
     if rows < FEWEST_ROWS:
         raise DataError(
             f"{seen.settings['path']} has {rows} row{'s' * (rows > 1)}; train, valid and test need {FEWEST_ROWS} at least",
             hint="is it the right file?",
         )
-    sorted_out = {column: cells(found, rows) for column, found in looks.items()}
-    delimiter = seen.source.delimiter if isinstance(seen.source, Csv) else None
-    numbers = convention({column: found for column, found in sorted_out.items() if column not in seen.quoted}, delimiter)
-    if numbers.form != PLAIN:
-        for field in ("decimal", "thousands"):
-            if (mark := getattr(numbers.form, field)) != getattr(PLAIN, field):
-                settings[field], notes[field] = mark, [numbers.evidence or ""]
-    spelt = next(found for found in raw.values() if found.name == target or (strip and found.name.strip() == target))
-    aim = goal(spelt, sorted_out[target], numbers, task, strip=strip)
-    place = (seen.source, base)
-    guesses = [
-        _usable(judge(looks[column], sorted_out[column], numbers, quoted=column in seen.quoted, place=place), RESERVED[aim.task])
-        for column in looks
-        if column != target
-    ]
-    _missing(settings, notes, guesses, aim, sorted_out, target, rows)
+    spelt = next(look for look in found.raw.values() if look.name == target or (strip and look.name.strip() == target))
+    aim = goal(spelt, found.columns[target], found.numbers, task, strip=strip)
+    guesses = [_usable(found.judged(column), RESERVED[aim.task]) for column in looks if column != target]
+    missing_settings(found, guesses, {target: aim.tokens})
     learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime")]
     if not learned:
         faults = [f"{guess.name}: {guess.reason or guess.remark}" for guess in guesses]
@@ -110,21 +100,10 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     source = seen.source if not strip else seen.source.model_copy(update={"strip": True})
     words = {guess.name for guess in guesses if guess.kind == "category"}
     leaks = giveaways(source, base, target, learned, words, rows, strip=strip)
-    return Findings(name, target, rows, settings, notes, guesses, aim, leaks)
+    return Findings(name, target, rows, settings, notes, guesses, aim, leaks, {name: sparkline(found.histogram(name)) for name in looks})
 
 
-def _stripped_names(looks: dict[str, Look]) -> dict[str, Look]:
-    """Names lose the blanks round them too, as `strip` does it. Raises DataError when two become one."""
-    fresh: dict[str, Look] = {}
-    for look_ in looks.values():
-        look_.name = look_.name.strip()
-        if look_.name in fresh:
-            raise DataError(f"two columns are called {look_.name!r} but for blanks", hint="rename one of them in the file")
-        fresh[look_.name] = look_
-    return fresh
-
-
-def _refuse_absent(target: str, looks: dict[str, Look], seen: Dialect, *, strip: bool) -> None:
+def _refuse_absent(target: str, looks: Mapping[str, Look], seen: Dialect, *, strip: bool) -> None:
     if target in looks:
         return
     path = seen.settings["path"]
@@ -148,43 +127,10 @@ def _usable(guess: Guess, reserved: tuple[str, ...]) -> Guess:
     return Guess(guess.name, "ignore", guess.missing, guess.distinct, guess.shown, reason=f"{why}: name it otherwise in the file to use it")
 
 
-def _missing(
-    settings: dict[str, object],
-    notes: dict[str, list[str]],
-    guesses: list[Guess],
-    aim: Goal,
-    columns: dict[str, Cells],
-    target: str,
-    rows: int,
-) -> None:
-    """`missing` and `missing_by_column`: "?" everywhere, other tokens in columns of numbers and dates alone."""
-    marks = {column: found.tokens.get("?", 0) for column, found in columns.items() if found.tokens.get("?", 0)}
-    if marks:
-        settings["missing"] = ["", "?"]
-        counted = ", ".join(f"{count:,} in {column}" for column, count in list(marks.items())[:8]) + (", ..." if len(marks) > 8 else "")
-        notes["missing"] = [f'{sum(marks.values()):,} cells are "?" ({rows:,} rows): {counted}']
-    by_column: dict[str, list[str]] = {}
-    said = []
-    tokens = [(guess.name, guess.tokens) for guess in guesses if guess.kind in ("numeric", "datetime")]
-    tokens += [(target, aim.tokens)]
-    for column, found in tokens:
-        if named := {t: count for t, count in found.items() if t != "?"}:
-            by_column[column] = list(named)
-            said.append(f"{column}: " + ", ".join(f"{count:,} of {rows:,} cells are {short(token)}" for token, count in named.items()))
-    if by_column:
-        settings["missing_by_column"] = by_column
-        notes["missing_by_column"] = said
-    for guess in guesses:
-        if guess.kind == "category" and guess.tokens:
-            how = f"if that means missing: missing_by_column: {{{guess.name}: [{', '.join(map(short, guess.tokens))}]}}"
-            counts = ", ".join(f"{count:,} of {rows:,} cells are {short(token)}" for token, count in guess.tokens.items())
-            notes.setdefault("missing_by_column", []).append(f"{guess.name}: {counts}, kept as a value; {how}")
-
-
 def summary(findings: Findings, output: Path) -> list[str]:
     """What a person wants to see at once: the table, the target, what looks wrong, what to do next."""
     aim = findings.goal
-    table = [("column", "becomes", "missing", "distinct", "values", "remark")]
+    table = [("column", "becomes", "missing", "distinct", "shape", "values", "remark")]
     for guess in findings.guesses:
         kind = {"ignore": "left out"}.get(guess.kind, guess.kind)
         remark = guess.reason or "; ".join(filter(None, [findings.leaks.get(guess.name), guess.remark]))
@@ -194,14 +140,15 @@ def summary(findings: Findings, output: Path) -> list[str]:
                 kind,
                 f"{guess.missing:,}",
                 f"{guess.distinct:,}",
+                findings.shapes.get(guess.name, ""),
                 guess.shown if len(guess.shown) <= 40 else guess.shown[:37] + "...",
                 remark,
             )
         )
-    widths = [min(40, max(len(line[i]) for line in table)) for i in range(5)]
+    widths = [min(40, max(len(line[i]) for line in table)) for i in range(6)]
     lines = [f"{findings.rows:,} rows, {len(findings.guesses) + 1} columns"]
     for line in table:
-        lines.append("  ".join([*(cell.ljust(width) for cell, width in zip(line[:5], widths, strict=True)), line[5]]).rstrip())
+        lines.append("  ".join([*(cell.ljust(width) for cell, width in zip(line[:6], widths, strict=True)), line[6]]).rstrip())
     lines.append(f"target {findings.target}: {aim.task} ({aim.why})")
     present = sum(aim.classes.values())
     for text, count in list(aim.classes.items())[:10]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mlpipe.errors import DataError, SpecError, did_you_mean
 from mlpipe.sources import AnySource
-from mlpipe.stages.init.guess import short, skewness
-from mlpipe.stages.init.survey import Cells, Convention, Look, numbers
+from mlpipe.stages.look.guess import short, skewness
+from mlpipe.stages.look.survey import Cells, Convention, Look, numbers
 
 TASKS = ("classification", "regression")
 FEW_CLASSES = 20

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlpipe.stages.init.guess import Guess, short
 from mlpipe.stages.init.target import Goal
+from mlpipe.stages.look.guess import Guess, short
 
 PLAIN_SCALAR = re.compile(r"(\.\.?/)*[A-Za-z_][A-Za-z0-9_.+/()-]*( [A-Za-z0-9_.+/()-]+)*")
 RESERVED_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
@@ -29,6 +29,7 @@ class Findings:
     guesses: list[Guess]
     goal: Goal
     leaks: Mapping[str, str]
+    shapes: Mapping[str, str]
 
     def warnings(self) -> list[str]:
         """What a person should look at before the first run."""

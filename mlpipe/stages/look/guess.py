@@ -12,7 +12,7 @@ from mlpipe.base import NumberFormat
 from mlpipe.columns import parse_moment
 from mlpipe.errors import DataError
 from mlpipe.sources import AnySource
-from mlpipe.stages.init.survey import Cells, Convention, Look, numbers
+from mlpipe.stages.look.survey import Cells, Convention, Look, numbers
 
 ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uid|uuid|guid|pid|key|pk|no|nr|num|number|index|idx|code|order|rowid|hash)$")
 DATES = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
@@ -39,7 +39,16 @@ class Guess:
     scale: Literal["standard", "quantile"] = "standard"
     timed: bool = False
     doubt: bool = False  # left out for a reason that a person can settle
+    holds: str = ""  # where `kind` does not say it: constant, nothing, identifier, free text
     tokens: Mapping[str, int] = field(default_factory=dict)
+
+
+HOLDS = {"numeric": "number", "category": "category", "datetime": "date", "key": "identifier"}
+
+
+def holds(guess: Guess) -> str:
+    """What a column holds, in a word or two."""
+    return guess.holds or ("unclear" if guess.doubt else HOLDS.get(guess.kind, "unclear"))
 
 
 def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: tuple[AnySource, Path]) -> Guess:
@@ -50,11 +59,13 @@ def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: t
     values, distinct = column.values, len(column.values)
     if not values:
         tokens = "" if not column.tokens else f" but {', '.join(map(repr, column.tokens))}"
-        return Guess(name, "ignore", column.rows, 0, "", reason=f"no value{tokens} in {column.rows:,} rows")
+        return Guess(name, "ignore", column.rows, 0, "", holds="nothing", reason=f"no value{tokens} in {column.rows:,} rows")
     missing = column.empty + sum(column.tokens.values())
     if distinct == 1 and not missing and not look.spilled:
         only = next(iter(values))
-        return Guess(name, "ignore", 0, 1, short(only), reason=f"the same value, {short(only)}, in all {column.rows:,} rows")
+        return Guess(
+            name, "ignore", 0, 1, short(only), holds="constant", reason=f"the same value, {short(only)}, in all {column.rows:,} rows"
+        )
     if look.typed and look.typed.startswith(("timestamp", "date")):
         return _dated(Guess(name, "datetime", missing, distinct, _between(sorted(values)), format="iso", tokens=column.tokens), values)
     if quoted and not numbers(list(values)[:1000], seen.form)[1]:
@@ -90,7 +101,9 @@ def _number(guess: Guess, look: Look, column: Cells, form: NumberFormat) -> Gues
         if _id_like(guess.name):
             return replace(guess, kind="key", reason="", remark="another whole number in every row, and named like an identifier")
         if high - low + 1 == present:
-            return replace(guess, kind="ignore", reason=f"a running number from {low:.0f} to {high:.0f}, another in every row")
+            return replace(
+                guess, kind="ignore", holds="identifier", reason=f"a running number from {low:.0f} to {high:.0f}, another in every row"
+            )
     if whole and re.search(r"date|day", guess.name, re.IGNORECASE) and longest == 8:
         moments = [parse_moment(text, "%Y%m%d") for text in texts]
         if all(moment is not None for moment in moments) and low > 1900_00_00 and high < 2100_00_00:
@@ -171,11 +184,24 @@ def _texts(guess: Guess, look: Look, column: Cells, remark: str = "") -> Guess:
                 guess, kind="key", remark="; ".join(filter(None, [remark, "another value in every row: carried along, not learned"]))
             )
         if words < 3:
-            return replace(guess, kind="ignore", tokens={}, reason=f"another value in each of {present:,} rows: it identifies rows")
+            return replace(
+                guess, kind="ignore", holds="identifier", tokens={}, reason=f"another value in each of {present:,} rows: it identifies rows"
+            )
     if words >= 3:
-        return replace(guess, kind="ignore", tokens={}, reason=f"free text ({words:.0f} words a cell on average): text features come later")
+        return replace(
+            guess,
+            kind="ignore",
+            holds="free text",
+            tokens={},
+            reason=f"free text ({words:.0f} words a cell on average): text features come later",
+        )
     few = f"{distinct:,} different values in {present:,} rows: too few rows of each to learn from"
-    return replace(guess, kind="ignore", tokens={}, reason=few)
+    return _left(guess, "text", few)
+
+
+def _left(guess: Guess, what: str, reason: str) -> Guess:
+    """A column that is left out."""
+    return replace(guess, kind="ignore", holds=what, tokens={}, reason=reason)
 
 
 def _dates(guess: Guess, column: Cells, place: tuple[AnySource, Path]) -> Guess | None:

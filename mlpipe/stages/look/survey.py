@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_DISTINCT = 1_000_000
 TOKENS = ("?", "NA", "N/A", "n/a", "na", "#N/A", "NULL", "null", "Null", "None", "none", "NaN", "nan", "NAN", "-", "--", ".")
-NUMBER_LIKE = re.compile(r"[+-]?(\d+([.,' ]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
+NUMBER_LIKE = re.compile(r"[+-]?(\d+([.,' ]\d+)*\.?|[.,]\d+)([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = NumberFormat()
 FORMATS = (
