@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from mlpipe.base import NumberFormat
 from mlpipe.console import console
@@ -54,6 +54,7 @@ class Csv(Source):
     decimal: str = "."
     thousands: str | None = None
     compression: Compression = "auto"
+    _told: set[Path] = PrivateAttr(default_factory=set)  # files whose short rows were spoken of
 
     @model_validator(mode="after")
     def _consistent(self) -> Csv:
@@ -153,9 +154,10 @@ class Csv(Source):
                         raise self._uneven(file, line, record, width)
                 arrays = [pa.array([record[i] for _, record in batch], pa.string()).dictionary_encode() for i in wanted]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-        if filled:
+        if filled and file not in self._told:
+            self._told.add(file)
             console.say(
-                f"  {file.name}: {filled:,} rows are shorter than {width} fields, the first on line {first_filled}: filled with nothing"
+                f"  {file.name}: {filled:,} row{'s' * (filled > 1)} shorter than {width} fields, the first on line {first_filled}: filled with nothing"
             )
 
     def _refuse_header(self, file: Path, names: list[str]) -> None:

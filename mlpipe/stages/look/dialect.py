@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlpipe.errors import DataError, listed
+from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import KIND_OF_ENDING
 from mlpipe.sources.csv import Csv
@@ -111,8 +111,23 @@ def _delimited(files: list[Path], target: str | None, settings: dict[str, Any], 
     found = layout(sample, target, whole=whole, fixed=dict(reader))
     settings |= found.settings
     notes |= found.notes
-    csv_settings = {name: value for name, value in {**settings, **reader}.items() if name != "kind"}
-    return Dialect(Csv(**csv_settings, missing=()), {**settings, **reader}, notes, headless=found.headless)
+    settings |= reader
+    return Dialect(as_read(settings), settings, notes, headless=found.headless)
+
+
+def as_read(settings: Mapping[str, Any]) -> AnySource:
+    """A source that gives every cell as it stands. Raises SpecError for settings that its kind does not have."""
+    from pydantic import TypeAdapter, ValidationError
+
+    asked = {name: value for name, value in settings.items() if name not in ("missing", "missing_by_column", "strip", "replace")}
+    try:
+        source: AnySource = TypeAdapter[Any](AnySource).validate_python({**asked, "missing": ()})
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        name = ".".join(map(str, first["loc"][1:]))
+        known = sorted(set(type(Csv(path="x")).model_fields)) if settings["kind"] == "csv" else []
+        raise SpecError(f"--reader {name}: {first['msg'].lower()}", hint=did_you_mean(name, known)) from None
+    return source
 
 
 def _sample(file: Path, name: str) -> tuple[str, bool]:
