@@ -72,9 +72,9 @@ class Json(Source):
             except RecursionError:
                 raise DataError(f"{file.name}, row {row + 1}: brackets within brackets without end", hint="flatten it first") from None
             except ValueError as fault:
-                what = fault.msg if isinstance(fault, JSONDecodeError) else str(fault)
+                what = fault.msg[:1].lower() + fault.msg[1:] if isinstance(fault, JSONDecodeError) else str(fault)
                 raise DataError(
-                    f"{file.name}, line {document.line}, row {row + 1}: {what[:1].lower()}{what[1:]}",
+                    f"{file.name}, line {document.line}, row {row + 1}: {what}",
                     hint="the file must be one whole JSON document; one object a line is kind: jsonl",
                 ) from None
 
