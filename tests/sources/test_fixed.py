@@ -55,10 +55,10 @@ def test_places_are_characters_or_bytes_as_said(tmp_path):
     assert read(tmp_path, data, ["n"], columns={"n": (2, 3)}) == [("12",)]
     assert read(tmp_path, data, ["n"], columns={"n": (3, 4)}, unit="bytes") == [("12",)]
     with pytest.raises(DataError, match="line 1, column 'n': the places cut a utf-8 character in two"):
-        read(tmp_path, data, ["n"], columns={"n": (2, 3)}, unit="bytes")
+        read(tmp_path, data, ["n"], columns={"n": (2, 4)}, unit="bytes")
     with pytest.raises(DataError, match="about line 1: byte 0xe9 is not utf-8"):
         read(tmp_path, "é12\n".encode("latin-1"), ["n"], columns={"n": (2, 3)})
-    assert read(tmp_path, "é12\n".encode("latin-1"), ["n"], columns={"n": (1, 1)}, encoding="latin-1") == [("é",)]
+    assert read(tmp_path, "é12\n".encode("latin-1"), ["n"], columns={"n": (1, 1)}, width=3, encoding="latin-1") == [("é",)]
 
 
 @pytest.mark.parametrize(
