@@ -52,6 +52,11 @@ class RunFolder:
         """Where the checkpoints of a training with this id lie."""
         return self.root / ".checkpoints" / identity.removeprefix("sha256:")[:16]
 
+    @property
+    def snapshots(self) -> Path:
+        """Where copies of what prepare read from a network or a database lie, a folder each."""
+        return self.root / ".snapshots"
+
     @contextmanager
     def locked(self, wait: float = 0.0) -> Iterator[None]:
         """Holds the run's lock; leftovers of killed processes are put right first.

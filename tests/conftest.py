@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # two threads on a busy two-core machine are slower than one by a factor of ten or more
@@ -10,6 +11,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import pytest
 from hypothesis import settings
+
+from tests.postgres import Server, server
 
 # the same examples in each run, and no clock: a busy machine makes no test fail
 settings.register_profile("mlpipe", deadline=None, derandomize=True, max_examples=60, database=None)
@@ -32,3 +35,12 @@ def shared_data() -> Path:
 def cases() -> Path:
     """The input files of the cases from public bug reports, a folder each."""
     return CASES
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of our own; the test skips, and says so, where none is installed."""
+    with server() as found:
+        if isinstance(found, str):
+            pytest.skip(found)
+        yield found

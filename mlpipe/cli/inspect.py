@@ -10,6 +10,9 @@ import typer
 from mlpipe.cli import common
 from mlpipe.cli.common import emit, emit_json
 
+DATA_HELP = "The data: files, URLs, an SQLite file, or the address of a database as SQLAlchemy writes it."
+TABLE_HELP = "The table of a database, or the sheet of a workbook."
+
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
@@ -18,24 +21,26 @@ def register(app: typer.Typer) -> None:
         help="Looks at the data once and writes a commented pipeline file. Example: mlpipe init sales.csv --target price -o sales.yaml"
     )
     def init(
-        data: Annotated[list[Path], typer.Argument(help="The data: one or more files.", metavar="DATA", show_default=False)],
+        data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA", show_default=False)],
         target: Annotated[str, typer.Option("--target", help="The column to predict.", metavar="COLUMN", show_default=False)],
         output: Annotated[
             Path | None, typer.Option("-o", "--output", help="The file to write [default: NAME.yaml].", metavar="FILE")
         ] = None,
         task: Annotated[str | None, typer.Option("--task", help="classification or regression; otherwise guessed.", metavar="KIND")] = None,
         name: Annotated[str | None, typer.Option("--name", help="The pipeline's name; otherwise the file's.", metavar="NAME")] = None,
+        table: Annotated[str | None, typer.Option("--table", help=TABLE_HELP, metavar="NAME")] = None,
         reader: common.Reader = None,
         force: Annotated[bool, typer.Option("--force", help="Overwrites the file.")] = False,
         as_json: common.Json = False,
     ) -> None:
-        from mlpipe.stages.init import init as look
+        from mlpipe.stages.init.report import init as look
+        from mlpipe.stages.init.report import run_name
 
         common.without_pandas()
 
-        stem = data[0].name.split(".")[0] or "pipeline"
+        stem = run_name(data, table)
         settings = common.reader_settings(reader or [])
-        report = look(data, target, task=task, name=name, output=output or Path(f"{stem}.yaml"), force=force, reader=settings)
+        report = look(data, target, task=task, name=name, output=output or Path(f"{stem}.yaml"), force=force, reader=settings, table=table)
         if as_json:
             emit_json(
                 {"status": "ok", "exit_code": 0, "pipeline": str(report.pipeline), "summary": list(report.summary), "text": report.text}
@@ -48,10 +53,11 @@ def register(app: typer.Typer) -> None:
         help="How data are written and what they hold, without a target. Example: mlpipe inspect sales.csv --to sales.jsonl",
     )
     def inspect(
-        data: Annotated[list[Path], typer.Argument(help="The data: one or more files.", metavar="DATA", show_default=False)],
+        data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA", show_default=False)],
         to: Annotated[
             Path | None, typer.Option("--to", help="Writes the rows as read: CSV, Parquet or JSONL, by the ending.", metavar="FILE")
         ] = None,
+        table: Annotated[str | None, typer.Option("--table", help=TABLE_HELP, metavar="NAME")] = None,
         reader: common.Reader = None,
         as_json: common.Json = False,
         quiet: common.Quiet = False,
@@ -60,7 +66,7 @@ def register(app: typer.Typer) -> None:
 
         common.set_level(quiet, False)
         common.without_pandas()
-        report = look(data, reader=common.reader_settings(reader or []), to=to)
+        report = look(data, reader=common.reader_settings(reader or []), to=to, table=table)
         if as_json:
             emit_json({"status": "ok", "exit_code": 0, **report.found})
             return

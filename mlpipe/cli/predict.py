@@ -19,7 +19,12 @@ def register(app: typer.Typer) -> None:
     )
     def predict(
         export: Annotated[Path, typer.Argument(help="The folder that export wrote.", metavar="EXPORT_DIR", show_default=False)],
-        rows: Annotated[Path, typer.Argument(help="CSV, Parquet or JSONL rows, plain or compressed.", metavar="ROWS", show_default=False)],
+        rows: Annotated[
+            Path,
+            typer.Argument(
+                help="Rows in a file: CSV, Parquet, JSON, Excel, ...; its kind is told by the ending.", metavar="ROWS", show_default=False
+            ),
+        ],
         output: Annotated[
             Path, typer.Option("-o", "--output", help="CSV, Parquet or JSONL, by its ending.", metavar="OUT", show_default=False)
         ],

@@ -1,4 +1,4 @@
-"""What every source kind is: files that yield chunks of raw rows, cells as they stand, and that can say where a row lies."""
+"""What every source kind is: rows in files, cells as they stand, that can say where they lie, or something that becomes such files."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import glob
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr, model_validator
 
 from mlpipe.base import NumberFormat, Settings, expand
 from mlpipe.columns import NUMBER, Chunk
-from mlpipe.errors import DataError, did_you_mean, listed
+from mlpipe.errors import DataError, IntegrityError, did_you_mean, listed
+from mlpipe.sources import remote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,36 +34,168 @@ KIND_OF_ENDING = {
     ".pq": "parquet",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".ods": "ods",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
 }
 
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
-class Source(Settings):
+
+class Rows(Settings):
     """Where rows come from. Only what is listed as missing counts as missing; blanks are kept unless `strip` is set."""
 
-    path: str | Annotated[tuple[str, ...], Field(min_length=1)]
     missing: tuple[str, ...] = ("",)
     missing_by_column: dict[str, tuple[str, ...]] = {}
     strip: bool = False
     replace: dict[str, dict[str, str]] = {}
 
-    @classmethod
-    def locations(cls) -> frozenset[str]:
-        """The path keeps `${env:NAME}`."""
-        return frozenset({"path"})
+    _notes: dict[str, None] = PrivateAttr(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was noticed while the rows were read, for people; nothing that stops the work."""
+        return list(self._notes)
+
+    def note(self, text: str) -> None:
+        """Keeps a remark, once."""
+        self._notes[text] = None
+
+    def forget(self) -> None:
+        """Drops what was noticed while the rows were read."""
+        self._notes = {}
 
     @property
     def numbers(self) -> NumberFormat:
         """How numbers are written in this source's text."""
         return NumberFormat()
 
+    @abstractmethod
+    def listing(self, base: Path) -> list[tuple[str, Path | None]]:
+        """What is read, as (its name for people and manifests; where it lies on this machine, or None before it was fetched).
+
+        Asks neither a network nor a database.
+        """
+
+    @abstractmethod
+    def local(self, base: Path, folder: Path) -> Source:
+        """The same rows in files of this machine: what lies elsewhere is fetched into `folder`, where older copies may lie.
+
+        The one step that asks a network or a database. Raises DataError when that does not give the rows, MachineError when a
+        package for it is missing, IntegrityError when they are not those that `sha256` names.
+        """
+
+    @abstractmethod
+    def digest(self, written: str, file: Path, hashed: Callable[[Path], str]) -> dict[str, str]:
+        """What decides a file's rows: the digest of its bytes by `hashed`, or of a database's answer by content.
+
+        Raises IntegrityError when the pipeline file demands another.
+        """
+
+    def queries(self, base: Path) -> list[tuple[str, Path]]:
+        """Files beside the pipeline file that say what is read, as (the path as written; where it lies)."""
+        return []
+
+    def reader(self) -> dict[str, Any]:
+        """The settings with which rows of this kind in a file are read, without where they lie."""
+        return self.model_dump(mode="json", exclude={"path", "sha256"})
+
+    def check_names(self, written: str, names: Sequence[str], columns: Sequence[str]) -> None:
+        """Raises DataError when a name stands twice, or a wanted column is not among the names of what is called `written`."""
+        twice = {name: [i + 1 for i, other in enumerate(names) if other == name] for name in names if names.count(name) > 1}
+        if twice:
+            faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
+            raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them")
+        absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in names]
+        if absent:
+            what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
+            raise DataError(
+                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "is it the right file?"
+            )
+
+    def aliases(self, column: str) -> dict[str, str]:
+        """Raw texts of a column that are read as another text, or as missing (""), by `replace` and `missing`.
+
+        A text that others are replaced by is left out: it would be taken for raw, and read on.
+        """
+        meant = set(self.replace.get(column, {}).values())
+        missing = {*self.missing, *self.missing_by_column.get(column, ())}
+        found = dict.fromkeys(missing, "") | {raw: "" if to in missing else to for raw, to in self.replace.get(column, {}).items()}
+        return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw and (raw not in meant or raw in missing)}
+
+
+class Source(Rows):
+    """Rows in files."""
+
+    path: str | Annotated[tuple[str, ...], Field(min_length=1)]
+    sha256: Sha256 | dict[str, Sha256] | None = None
+
+    _copies: dict[str, Path] = PrivateAttr(default_factory=dict)  # where fetched files lie, by the path as written
+    _digests: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)  # by the path as written, where it is not the file's own
+
+    @classmethod
+    def locations(cls) -> frozenset[str]:
+        """The path keeps `${env:NAME}`."""
+        return frozenset({"path"})
+
+    @model_validator(mode="after")
+    def _pinned(self) -> Source:
+        if isinstance(self.sha256, str) and not isinstance(self.path, str):
+            raise ValueError("sha256 is one digest and path has several files; write sha256: {PATH: DIGEST, ...}")
+        for written in self.paths:
+            remote.refuse_secrets(written)
+        if isinstance(self.sha256, dict) and (stray := [path for path in self.sha256 if path not in self.paths]):
+            raise ValueError(f"sha256 names {stray[0]!r}, which is no entry of path")
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The entries of `path`, as written."""
+        return (self.path,) if isinstance(self.path, str) else self.path
+
+    def pin(self, written: str) -> str | None:
+        """The digest that the pipeline file demands of a file."""
+        if isinstance(self.sha256, dict):
+            return self.sha256.get(written)
+        return self.sha256
+
+    def local(self, base: Path, folder: Path) -> Source:
+        """Fetches what lies behind a URL; files that are here stay where they are."""
+        here = self.model_copy()
+        here.forget()
+        far = [written for written in dict.fromkeys(self.paths) if remote.is_far(expand(written))]
+        here.place({written: remote.fetch(written, folder, self.pin(written)) for written in far})
+        return here
+
+    def place(self, copies: dict[str, Path]) -> None:
+        """Says where the fetched files lie, by the path as written."""
+        self._copies = copies
+
     def files(self, base: Path) -> list[tuple[str, Path]]:
         """The files as (the path as written, relative to `base`; where it lies), globs in sorted order.
 
-        Raises DataError when a path or glob matches nothing.
+        Raises DataError when a path or glob matches nothing, or what lies elsewhere was not fetched by `local`.
         """
-        found: list[tuple[str, Path]] = []
-        for written in [self.path] if isinstance(self.path, str) else self.path:
+        found = []
+        for written, file in self.listing(base):
+            if file is None:
+                raise DataError(f"{written} is not on this machine", hint="fetch it first, and name the copy")
+            found.append((written, file))
+        return found
+
+    def listing(self, base: Path) -> list[tuple[str, Path | None]]:
+        """The files, globs in sorted order; None for one behind a URL that was not fetched. Raises DataError as `files` does."""
+        found: list[tuple[str, Path | None]] = []
+        for written in self.paths:
             pattern = expand(written)
+            if written in self._copies or remote.is_far(pattern):
+                found.append((written, self._copies.get(written)))
+                continue
             whole = base / pattern
             if whole.exists() and whole.is_dir():
                 raise DataError(f"{pattern} is a folder, not a file", hint=f"name its files, such as {pattern.rstrip('/')}/*.csv")
@@ -75,12 +208,26 @@ class Source(Settings):
                 kind = "no file matches" if glob.has_magic(pattern) else "there is no file"
                 raise DataError(f"{kind} {pattern} (relative to the pipeline file's folder)", hint=_neighbour(whole))
             found += [(Path(os.path.relpath(base / match, base)).as_posix(), base / match) for match in matches]
-        seen: set[Path] = set()
+        seen: set[Path | str] = set()
         for name, file in found:
-            if file.resolve() in seen:
+            key = file.resolve() if file else name
+            if key in seen:
                 raise DataError(f"{name} is read twice", hint="two entries of `path` match it; its rows would count double")
-            seen.add(file.resolve())
+            seen.add(key)
         return found
+
+    def digest(self, written: str, file: Path, hashed: Callable[[Path], str]) -> dict[str, str]:
+        """The file's sha256, compared with the one in the pipeline file."""
+        if written in self._digests:
+            return self._digests[written]
+        found = hashed(file)
+        if (pin := self.pin(written)) and pin != found:
+            raise IntegrityError(
+                f"{written} is not the file that the pipeline file names: its sha256 is {found}",
+                faults=[f"sha256 in the pipeline file: {pin}"],
+                hint="fetch the right file, or write the new digest under `sha256` if the change is meant",
+            )
+        return {"sha256": found}
 
     @abstractmethod
     def names(self, file: Path) -> list[str]:
@@ -95,38 +242,59 @@ class Source(Settings):
         return {row: f"row {row + 1}" for row in rows}
 
     def chunks(self, base: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-        """All files' rows in order, stripped, replaced, and with the missing cells null."""
-        for written, file in self.files(base):
+        """All files' rows in order, stripped, replaced, and with the missing cells null.
+
+        Raises DataError before the first row when the files do not agree on the names or types of these columns.
+        """
+        files = self.files(base)
+        self.check_agreement(files, columns)
+        for written, file in files:
             first = 0
-            self.check_header(written, file, columns)
             for batch in self.cells(file, columns):
                 if batch.num_rows:
                     yield Chunk(self.cleaned(batch), written, first)
                     first += batch.num_rows
 
-    def aliases(self, column: str) -> dict[str, str]:
-        """Raw texts of a column that are read as another text, or as missing (""), by `replace` and `missing`.
+    def types(self, file: Path) -> dict[str, Any]:
+        """The Arrow types of one file's columns, for kinds that have types before the rows are read."""
+        return {}
 
-        A text that others are replaced by is left out: it would be taken for raw, and read on.
-        """
-        meant = set(self.replace.get(column, {}).values())
-        missing = {*self.missing, *self.missing_by_column.get(column, ())}
-        found = dict.fromkeys(missing, "") | {raw: "" if to in missing else to for raw, to in self.replace.get(column, {}).items()}
-        return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw and (raw not in meant or raw in missing)}
+    def check_agreement(self, files: Sequence[tuple[str, Path]], columns: Sequence[str]) -> None:
+        """Raises DataError when a file lacks a column, or a column's cells are of different kinds in two files."""
+        headers = {written: self.check_header(written, file, columns) for written, file in files}
+        if len(files) < 2:
+            return
+        first, *others = headers
+        for written in others:
+            if extra := [name for name in headers[written] if name not in headers[first]]:
+                self.note(f"columns of {written} that {first} lacks, passed over: {listed(extra, 30)}")
+            if absent := [name for name in headers[first] if name not in headers[written]]:
+                self.note(f"columns of {first} that {written} lacks, passed over: {listed(absent, 30)}")
+        seen: dict[str, tuple[str, Any]] = {}
+        for written, file in files:
+            for name, kind in self.types(file).items():
+                if name in columns:
+                    self.agree(seen, name, written, kind)
+
+    def agree(self, seen: dict[str, tuple[str, Any]], name: str, written: str, kind: Any) -> None:
+        """Compares a column's type in one file with that in the files before it. Raises DataError where they do not go together."""
+        known = seen.setdefault(name, (written, kind))
+        if str(known[1]) == str(kind) or (family := _family(kind)) == "none":
+            return
+        if _family(known[1]) == "none":
+            seen[name] = (written, kind)
+        elif _family(known[1]) != family:
+            raise DataError(
+                f"column {name!r} holds {known[1]} in {known[0]} and {kind} in {written}",
+                hint="write it the same way in all files; one that lost leading zeros or turned numbers into text reads as other values",
+            )
+        else:
+            self.note(f"{name}: {known[1]} in {known[0]}, {kind} in {written}: no value is changed by reading both")
 
     def check_header(self, written: str, file: Path, columns: Sequence[str]) -> list[str]:
         """The file's column names, each once, the wanted ones among them. Raises DataError otherwise."""
         names = self.names(file)
-        twice = {name: [i + 1 for i, other in enumerate(names) if other == name] for name in names if names.count(name) > 1}
-        if twice:
-            faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
-            raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them in the file")
-        absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in names]
-        if absent:
-            what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
-            raise DataError(
-                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "is it the right file?"
-            )
+        self.check_names(written, names, columns)
         return names
 
     def cleaned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -184,6 +352,25 @@ class Source(Settings):
         used, codes = np.unique(fresh[~lost], return_inverse=True)  # only texts that are not missing stay in the table
         fresh[~lost] = codes
         return pa.DictionaryArray.from_arrays(pa.array(fresh[old], pa.int32(), mask=lost[old]), distinct.dictionary.take(pa.array(used)))
+
+
+def _family(kind: Any) -> str:
+    """Types whose values go together in one column without loss; a column of nothing but nulls goes with all."""
+    import pyarrow as pa
+
+    if isinstance(kind, str):
+        return kind
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
+    if pa.types.is_null(kind):
+        return "none"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if _is_text(kind) or pa.types.is_string_view(kind):
+        return "text"
+    if pa.types.is_timestamp(kind):
+        return "time with a zone" if kind.tz else "time"
+    return "time" if pa.types.is_date(kind) else str(kind)
 
 
 def _is_text(kind: Any) -> bool:

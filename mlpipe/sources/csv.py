@@ -15,10 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from mlpipe.base import NumberFormat
-from mlpipe.console import console
 from mlpipe.errors import DataError
 from mlpipe.sources.base import CHUNK_ROWS, Source
 from mlpipe.sources.streams import Compression, open_bytes
@@ -54,7 +53,6 @@ class Csv(Source):
     decimal: str = "."
     thousands: str | None = None
     compression: Compression = "auto"
-    _told: set[Path] = PrivateAttr(default_factory=set)  # files whose short rows were spoken of
 
     @model_validator(mode="after")
     def _consistent(self) -> Csv:
@@ -154,11 +152,9 @@ class Csv(Source):
                         raise self._uneven(file, line, record, width)
                 arrays = [pa.array([record[i] for _, record in batch], pa.string()).dictionary_encode() for i in wanted]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-        if filled and file not in self._told:
-            self._told.add(file)
-            console.say(
-                f"  {file.name}: {filled:,} row{'s' * (filled > 1)} shorter than {width} fields, the first on line {first_filled}: filled with nothing"
-            )
+        if filled:
+            short = f"{filled:,} row{'s' * (filled > 1)} shorter than {width} fields, the first on line {first_filled}"
+            self.note(f"{file.name}: {short}: filled with nothing")
 
     def _refuse_header(self, file: Path, names: list[str]) -> None:
         """Raises DataError when names are given and the first line holds the same ones: it would become a row of data."""

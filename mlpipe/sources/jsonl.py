@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mlpipe.errors import DataError
 from mlpipe.sources.base import CHUNK_ROWS, Source
+from mlpipe.sources.jsontext import cell, decoder
 from mlpipe.sources.streams import Compression, open_bytes
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Jsonl(Source):
         records = self._records(file)
         while batch := list(islice(records, CHUNK_ROWS)):
             arrays = [
-                pa.array([self._cell(record.get(name), name, line, file) for line, record in batch], pa.string()).dictionary_encode()
+                pa.array([cell(record.get(name), name, f"line {line}", file) for line, record in batch], pa.string()).dictionary_encode()
                 for name in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
@@ -56,23 +56,8 @@ class Jsonl(Source):
                 found[number] = f"line {line}"
         return found
 
-    def _cell(self, value: Any, name: str, line: int, file: Path) -> str | None:
-        if value is None:
-            return None
-        if isinstance(value, str):
-            if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
-                raise DataError(
-                    f"{file.name}, line {line}: {name!r} holds half a character ({value!r})", hint="mend the escape in the file"
-                )
-            return value
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        raise DataError(
-            f"{file.name}, line {line}: {name!r} holds {json.dumps(value)[:60]}, which is no single value", hint="flatten it first"
-        )
-
     def _records(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        decoder = json.JSONDecoder(object_pairs_hook=_object, parse_float=str, parse_int=str, parse_constant=_constant)
+        decode = decoder().decode
         with open_bytes(file, self.compression) as raw:
             number = 0
             try:
@@ -80,7 +65,7 @@ class Jsonl(Source):
                     number += 1
                     if not line.strip():
                         continue
-                    record = decoder.decode(line.strip())
+                    record = decode(line.strip())
                     if not isinstance(record, dict):
                         raise ValueError(f"a {type(record).__name__} instead of an object")
                     yield number, record
@@ -92,15 +77,3 @@ class Jsonl(Source):
                 raise DataError(f"{file.name}, line {number}: brackets within brackets without end", hint="flatten it first") from None
             except ValueError as fault:
                 raise DataError(f"{file.name}, line {number}: {fault}", hint="each line must be one JSON object") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} stands twice")
-    return record
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mlpipe.errors import DataError
 from mlpipe.sources.base import CHUNK_ROWS, Source
@@ -22,6 +22,10 @@ class Parquet(Source):
     def names(self, file: Path) -> list[str]:
         """The columns of the schema."""
         return list(self._open(file).schema_arrow.names)
+
+    def types(self, file: Path) -> dict[str, Any]:
+        """The types of the schema."""
+        return {field.name: field.type for field in self._open(file).schema_arrow}
 
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Columns as their types are; text is dictionary-encoded."""

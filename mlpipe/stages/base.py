@@ -16,6 +16,7 @@ from mlpipe.digest import sha256_file, short
 from mlpipe.errors import DataError, IntegrityError, NotReadyError
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.run import STAGES, RunFolder, State, broken_outputs, differences, judge, volatile_facts
+from mlpipe.sources.base import Rows, Source
 from mlpipe.spec import Pipeline
 from mlpipe.stopping import stopper
 
@@ -40,12 +41,24 @@ class Work:
 
 @dataclass
 class Context:
-    """One pipeline in one run folder. Source files are hashed at most once."""
+    """One pipeline in one run folder. Source files are hashed, and what lies elsewhere is fetched, at most once.
+
+    `asking` says whether a network or a database may be asked: while a stage is brought up to date, and not when its state is told.
+    """
 
     pipeline: Pipeline
     folder: RunFolder
     options: Options = field(default_factory=Options)
+    asking: bool = False
+    unasked: list[str] = field(default_factory=list)  # what was taken as recorded instead
     _hashed: dict[Path, str] = field(default_factory=dict)
+    _local: dict[str, Source] = field(default_factory=dict)
+
+    def local(self, role: str, rows: Rows) -> Source:
+        """The source with this role as files of this machine."""
+        if role not in self._local:
+            self._local[role] = rows.local(self.pipeline.base, self.folder.snapshots)
+        return self._local[role]
 
     def hashed(self, path: Path) -> str:
         """The sha256 of a source file."""
@@ -104,6 +117,7 @@ def task_and_seed(pipeline: Pipeline) -> dict[str, Any]:
 def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Outcome:
     """Runs a stage unless its result is there already. The run's lock must be held."""
     started = time.time()
+    context.asking = True
     mine = [parents[name] for name in stage.parents]
     identity = stage.identity(context, parents)
     state = judge(context.folder.stage(stage.name), identity, mine)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlpipe import manifest as manifests
-from mlpipe.errors import DataError, GateError
+from mlpipe.errors import DataError, GateError, listed
 from mlpipe.manifest import Manifest
 from mlpipe.run import STAGES, RunFolder
 from mlpipe.spec import Pipeline
@@ -75,6 +75,8 @@ def steps(pipeline: Pipeline, runs: Path, names: Sequence[str] = STAGES, *, forc
                 kind, reason = "stale", "asked for by --force"
             else:
                 reason = state.reason
+                if context.unasked:
+                    reason += f"; {listed(context.unasked, 3)} not asked for: a run does that"
             found.append(Step(name, kind, reason))
             if kind == "stale":
                 waiting = name

@@ -83,7 +83,7 @@ def refuse_failed_gate(pipeline: Pipeline, evaluate: Manifest) -> None:
 
 def reader_of(pipeline: Pipeline) -> dict[str, Any]:
     """How raw rows are read, without where they lie."""
-    return pipeline.spec.prepare.source.model_dump(mode="json", exclude={"path"})
+    return pipeline.spec.prepare.source.reader()
 
 
 class _Exporting:

@@ -27,21 +27,23 @@ class Inspection:
     lines: list[str]
 
 
-def inspect(data: Sequence[Path], *, reader: Mapping[str, Any] | None = None, to: Path | None = None) -> Inspection:
-    """Looks at files that make up one table; `reader` are settings of the source that are not to be guessed.
+def inspect(
+    data: Sequence[str | Path], *, reader: Mapping[str, Any] | None = None, to: Path | None = None, table: str | None = None
+) -> Inspection:
+    """Looks at what makes up one table (see `dialect`); `reader` are settings of the source that are not to be guessed.
 
     With `to`, the rows are written as they are read: every cell of a text file as it stands. Raises DataError for what
     cannot be read, with its place.
     """
     base = Path.cwd()
-    if to is not None and any(to.exists() and file.exists() and to.samefile(file) for file in data):
+    if to is not None and any(to.exists() and Path(file).exists() and to.samefile(file) for file in data):
         raise SpecError(f"{to} is the file that is read; it would be lost", hint="choose another name for the output")
-    seen = dialect(list(data), None, base, reader)
+    seen = dialect(data, None, base, reader, table=table)
     found = study(seen, base)
     guesses, odd = _guesses(found)
     missing_settings(found, guesses, {})
     written = _write(seen, base, to) if to is not None else None
-    odd += _odd(found, guesses)
+    odd += [*seen.source.notes, *_odd(found, guesses)]
     report = {
         "rows": found.rows,
         "source": {name: _plain(value) for name, value in seen.settings.items()},
@@ -123,9 +125,8 @@ def _write(seen: Dialect, base: Path, to: Path) -> int:
 
 def _lines(found: Study, guesses: list[Guess], odd: list[str], to: Path | None) -> list[str]:
     settings = found.seen.settings
-    paths = settings["path"] if isinstance(settings["path"], list) else [settings["path"]]
-    how = ", ".join(f"{name} {_said(value)}" for name, value in settings.items() if name not in ("kind", "path"))
-    lines = [f"{', '.join(paths[:3])}{' ...' if len(paths) > 3 else ''}: {settings['kind']}{', ' + how if how else ''}"]
+    how = ", ".join(f"{name} {_said(value)}" for name, value in settings.items() if name not in ("kind", "path", "table"))
+    lines = [f"{found.seen.title}: {settings['kind']}{', ' + how if how else ''}"]
     lines.append(f"{found.rows:,} row{'s' * (found.rows != 1)}, {len(guesses)} column{'s' * (len(guesses) != 1)}")
     table = [("column", "holds", "missing", "distinct", "shape", "values", "evidence")]
     for guess in guesses[:MOST_COLUMNS]:

@@ -52,7 +52,7 @@ def predict(
     carry_all: bool = False,
     reader: Mapping[str, Any] | None = None,
 ) -> Predicted:
-    """Scores every row of a CSV, Parquet or JSONL file and writes `output`, whole or not at all.
+    """Scores every row of a file of any kind and writes `output`, whole or not at all.
 
     `carry` are columns of the input to carry along (key columns are carried by themselves); `reader` changes how the
     file is read. Raises NotReadyError for a folder that is no export, DataError for rows that cannot be read or lack a column.
@@ -98,6 +98,7 @@ def predict(
     return Predicted(count, output, ignored, unseen)
 
 
+WRITTEN = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 PREDICT_ROWS = 16_384
 SLICE = 1024  # rows a run: what the graph makes on the way then stays in the processor's cache
 
@@ -154,6 +155,8 @@ def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) ->
         raise SpecError("--reader path: the rows are named on the command line, not here")
     if "compression" in settings and "compression" not in changes:
         settings["compression"] = "auto"
+    if kind == "sql":
+        raise SpecError("predict reads rows from a file, not from a database", hint="write the answer to a file first")
     settings = {**settings, **changes, "kind": kind, "path": rows.name}
     try:
         source: Source = TypeAdapter[Any](AnySource).validate_python(settings)

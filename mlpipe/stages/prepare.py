@@ -32,6 +32,7 @@ from mlpipe.splits.base import TEST, Assigner
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoded import TensorWriter
+from mlpipe.stages.inputs import remove_old_copies, source_inputs
 from mlpipe.stages.profile import profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
 from mlpipe.stages.strangers import Strangers
@@ -56,24 +57,25 @@ class Prepare(Stage):
         return {**pipeline.spec.prepare.model_dump(mode="json", exclude={"ignore"}), **task_and_seed(pipeline)}
 
     def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
-        """The bytes of every source file."""
-        pipeline = context.pipeline
-        found = []
-        for role, source in (("source", pipeline.spec.prepare.source), ("test-source", pipeline.spec.prepare.test)):
-            for written, path in source.files(pipeline.base) if source else ():
-                found.append(Input(role, {"sha256": context.hashed(path)}, written))
-        return found
+        """The bytes of every source file, or the content of a database's answer."""
+        return source_inputs(context)
 
     def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
         """Reads, splits, fits, encodes."""
-        return _Preparation(context.pipeline, out).work()
+        return _Preparation(context, out).work()
+
+    def tidy(self, context: Context, identity: Identity) -> None:
+        """Removes copies of sources that this result was not made from."""
+        remove_old_copies(context)
 
 
 class _Preparation:
     """One run of prepare."""
 
-    def __init__(self, pipeline: Pipeline, out: Path) -> None:
-        self.spec, self.base, self.out = pipeline.spec, pipeline.base, out
+    def __init__(self, context: Context, out: Path) -> None:
+        self.spec, self.base, self.out = context.pipeline.spec, context.pipeline.base, out
+        self.source = context.local("source", self.spec.prepare.source)
+        self.test = context.local("test-source", self.spec.prepare.test) if self.spec.prepare.test else None
         self.columns = list(self.spec.raw_columns().values())
         self.target = self.spec.task.target
         self.notes: list[str] = []
@@ -85,6 +87,7 @@ class _Preparation:
     def work(self) -> Work:
         self._report_ignored()
         digests = self._split_rows()
+        self.notes += [note for source in (self.source, self.test) if source for note in source.notes]
         task, features, profile = self._fit()
         schema = self._schema(task, features)
         encoder = self._encoder(features)
@@ -120,8 +123,8 @@ class _Preparation:
     def _report_ignored(self) -> None:
         """Names the source's columns that the pipeline leaves out, with the reason where the file gives one."""
         used = {column.name for column in self.columns}
-        for written, file in self.spec.prepare.source.files(self.base)[:1]:
-            names = self.spec.prepare.source.check_header(written, file, [column.name for column in self.columns])
+        for written, file in self.source.files(self.base)[:1]:
+            names = self.source.check_header(written, file, [column.name for column in self.columns])
             for name, reason in self.spec.prepare.ignore.items():
                 if name in names and name not in used:
                     self.notes.append(f"{name}: left out ({reason})")
@@ -132,9 +135,9 @@ class _Preparation:
             rest = [name for name in names if name not in used and name not in self.spec.prepare.ignore]
             if rest:
                 self.notes.append(f"columns that the pipeline does not use: {listed(rest, 30)}")
-        if self.spec.prepare.test:
-            for written, file in self.spec.prepare.test.files(self.base):
-                test_names = self.spec.prepare.test.names(file)
+        if self.test:
+            for written, file in self.test.files(self.base):
+                test_names = self.test.names(file)
                 extra = [name for name in test_names if name not in used and name not in names]
                 if extra:
                     self.notes.append(f"columns ignored in {written}, which train lacks: {listed(extra, 30)}")
@@ -155,7 +158,7 @@ class _Preparation:
         assigner = split.assigner(hashed=hashed, target=self.target, seed=self.spec.seed, own_test=self.spec.prepare.test is not None)
         if assigner.looks:
             self.spool = Spool(self.out / ".rows.arrow")
-            for chunk in self._shown(self.spool.keeping(typed_rows(self.spec.prepare.source, self.base, self.columns))):
+            for chunk in self._shown(self.spool.keeping(typed_rows(self.source, self.base, self.columns))):
                 assigner.look(self._with_target(chunk, count=False))
             assigner.settle()
         return assigner
@@ -185,7 +188,7 @@ class _Preparation:
                     writers[name].write_batch(mine)
 
         try:
-            sources = [(self.spec.prepare.source, False)] + ([(self.spec.prepare.test, True)] if self.spec.prepare.test else [])
+            sources = [(self.source, False)] + ([(self.test, True)] if self.test else [])
             for source, own in sources:
                 self.untargeted.clear()
                 fresh = typed_rows(source, self.base, self.columns)
@@ -231,13 +234,13 @@ class _Preparation:
         bad = np.flatnonzero(values <= lowest)
         if len(bad):
             value = float(values[bad[0]])
-            place = self._places(self.spec.prepare.source, [(chunk.file, chunk.first + int(bad[0]))])[0]
+            place = self._places(self.source, [(chunk.file, chunk.first + int(bad[0]))])[0]
             raise DataError(f"{place}, column {self.target!r}: {value!r} ({self.spec.task.refused(value)})", hint="set task.transform")
 
     def _places(self, source: Source, rows: list[tuple[str, int]]) -> list[str]:
         """`file, line N` for rows of a source."""
         found = []
-        for candidate in [source, *([self.spec.prepare.test] if self.spec.prepare.test else [])]:
+        for candidate in [source, *([self.test] if self.test else [])]:
             paths = dict(candidate.files(self.base))
             for file in dict.fromkeys(file for file, _ in rows if file in paths):
                 places = candidate.places(paths[file], [row for other, row in rows if other == file])
@@ -262,7 +265,7 @@ class _Preparation:
     def _check_splits(self, digests: Mapping[Split, TableDigest]) -> None:
         """Raises DataError when there is nothing to train, validate or test on."""
         rows = {name: digests[name].rows for name in SPLITS}
-        files = listed([written for written, _ in self.spec.prepare.source.files(self.base)], 3)
+        files = listed([written for written, _ in self.source.files(self.base)], 3)
         if not self.read:
             raise DataError(f"{files} has a header and no rows" if self.read == 0 else files, hint="is it the right file?")
         wanted = {"train": True, "valid": self.spec.prepare.split.valid > 0, "test": True}

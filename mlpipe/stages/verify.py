@@ -114,9 +114,16 @@ def _lacking(child: Manifest, parent: Manifest) -> Iterator[str]:
 def _check_sources(manifest: Manifest, base: Path, found: Verified) -> None:
     """Hashes the original files anew; their paths are relative to the pipeline file's folder."""
     from mlpipe.base import expand
+    from mlpipe.sources.remote import is_far
 
     count = 0
     for entry in manifest.identity["inputs"]:
+        if "sha256" not in entry["digest"]:
+            found.lines.append(f"source: {entry['path']} came from a database, which is not asked again")
+            continue
+        if is_far(expand(entry["path"])):
+            found.lines.append(f"source: {entry['path']} lies elsewhere and is not fetched again")
+            continue
         path = base / expand(entry["path"])
         if not path.is_file():
             raise IntegrityError(

@@ -398,11 +398,13 @@ def test_both_ways_to_write_a_quote_within_quotes(tmp_path):
     assert read(tmp_path, text, ["a", "b"], escape="\\", skip_initial_space=True) == expected
 
 
-def test_short_rows_are_refused_and_filled_only_when_asked(tmp_path, capsys):
+def test_short_rows_are_refused_and_filled_only_when_asked(tmp_path):
     text = "a,b,c\n1,2,3\n4,5\n6\n"
     refused(tmp_path, text, ["a"], "line 3", "2 fields instead of 3", "short_rows: fill")
-    assert read(tmp_path, text, ["a", "b", "c"], short_rows="fill") == [("1", "2", "3"), ("4", "5", None), ("6", None, None)]
-    assert "2 rows shorter than 3 fields, the first on line 3" in capsys.readouterr().err
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    source = Csv(path="x.csv", short_rows="fill")
+    assert rows(source, tmp_path, ["a", "b", "c"]) == [("1", "2", "3"), ("4", "5", None), ("6", None, None)]
+    assert source.notes == ["x.csv: 2 rows shorter than 3 fields, the first on line 3: filled with nothing"]
     refused(tmp_path, "a,b\n1,2,3\n", ["a"], "line 2", "3 fields instead of 2", short_rows="fill")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -281,11 +282,16 @@ def test_blanks_round_the_targets_name_are_taken_off(tmp_path: Path) -> None:
     assert pipeline.spec.task.target == "label" and pipeline.spec.prepare.source.strip
 
 
-def test_an_archive_is_refused_by_name(tmp_path: Path) -> None:
-    """Zip holds many files; it is not unpacked behind the user's back."""
+def test_an_archive_of_one_file_is_read_and_a_broken_one_refused(tmp_path: Path) -> None:
+    """A zip with one file in it is that file."""
+    path = table(tmp_path, "x,label", [f"{i}.5,{'ab'[i % 2]}" for i in range(30)])
+    with zipfile.ZipFile(tmp_path / "data.csv.zip", "w") as archive:
+        archive.write(path, "inside.csv")
+    _, pipeline = looked(tmp_path, tmp_path / "data.csv.zip")
+    assert pipeline.spec.prepare.source.path == "data.csv.zip"
     (tmp_path / "data.csv.zip").write_bytes(b"PK\x03\x04rest")
-    with pytest.raises(DataError, match="is a zip archive"):
-        init([tmp_path / "data.csv.zip"], "label", output=tmp_path / "made.yaml")
+    with pytest.raises(DataError, match=r"data\.csv\.zip is no whole zip file"):
+        init([tmp_path / "data.csv.zip"], "label", output=tmp_path / "other.yaml")
 
 
 def test_a_target_that_is_not_there_is_refused_with_the_nearest_name(tmp_path: Path) -> None:

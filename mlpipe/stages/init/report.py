@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class InitReport:
 
 
 def init(
-    data: list[Path],
+    data: Sequence[str | Path],
     target: str,
     *,
     task: str | None = None,
@@ -40,6 +40,7 @@ def init(
     output: Path,
     force: bool = False,
     reader: Mapping[str, Any] | None = None,
+    table: str | None = None,
 ) -> InitReport:
     """Writes the pipeline file `output` for the table in `data`; `reader` are settings of the source that are not guessed.
 
@@ -50,11 +51,11 @@ def init(
         raise SpecError(f"{output} is there already", hint="choose another name with -o, or overwrite it with --force")
     if not output.parent.is_dir():
         raise SpecError(f"the folder {output.parent} for {output.name} is not there", hint=f"mkdir -p {output.parent}")
-    name = name or _run_name(data)
+    name = name or run_name(data, table)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
         raise SpecError(f"{name!r} is no name for a run", hint="letters, digits, _ . and -, at most 100")
     base = output.parent.resolve()
-    seen = dialect(data, target, base, reader)
+    seen = dialect(data, target, base, reader, table=table)
     findings = look(seen, target, task, base, name)
     text = pipeline_text(findings, output.name)
     trial = output.with_name(f".{output.name}.trial")
@@ -67,9 +68,10 @@ def init(
     return InitReport(output, text, summary(findings, output))
 
 
-def _run_name(data: list[Path]) -> str:
-    """A run's name from the first file's: letters, digits, _ and -."""
-    stem = data[0].name.split(".")[0] if data else ""
+def run_name(data: Sequence[str | Path], table: str | None = None) -> str:
+    """A run's name from the table's or the first file's: letters, digits, _ and -."""
+    first = str(data[0]) if data else ""
+    stem = table or Path(first.partition("?")[0].rstrip("/")).name.split(".")[0]
     return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")[:100] or "pipeline"
 
 
@@ -81,13 +83,14 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     _refuse_absent(target, looks, seen, strip=strip)
     if rows < FEWEST_ROWS:
         raise DataError(
-            f"{seen.settings['path']} has {rows} row{'s' * (rows > 1)}; train, valid and test need {FEWEST_ROWS} at least",
+            f"{seen.title} has {rows} row{'s' * (rows > 1)}; train, valid and test need {FEWEST_ROWS} at least",
             hint="is it the right file?",
         )
     spelt = next(look for look in found.raw.values() if look.name == target or (strip and look.name.strip() == target))
     aim = goal(spelt, found.columns[target], found.numbers, task, strip=strip)
     guesses = [_usable(found.judged(column), RESERVED[aim.task]) for column in looks if column != target]
     missing_settings(found, guesses, {target: aim.tokens})
+    _in_order(settings, notes, guesses, rows)
     learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime")]
     if not learned:
         faults = [f"{guess.name}: {guess.reason or guess.remark}" for guess in guesses]
@@ -103,10 +106,19 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     return Findings(name, target, rows, settings, notes, guesses, aim, leaks, {name: sparkline(found.histogram(name)) for name in looks})
 
 
+def _in_order(settings: dict[str, Any], notes: dict[str, list[str]], guesses: list[Guess], rows: int) -> None:
+    """Rows of a table in a database come in the order of its key, where there is one: then nothing needs to be sorted here."""
+    key = next((guess.name for guess in guesses if guess.kind == "key" and guess.distinct == rows and not guess.missing), None)
+    if settings["kind"] == "sql" and "table" in settings and "order_by" not in settings and key is not None:
+        settings["order_by"] = [key]
+        notes.pop("url", None)
+        notes["order_by"] = [f"{key} has another value in each of the {rows:,} rows"]
+
+
 def _refuse_absent(target: str, looks: Mapping[str, Look], seen: Dialect, *, strip: bool) -> None:
     if target in looks:
         return
-    path = seen.settings["path"]
+    path = seen.title
     if seen.headless:
         raise DataError(
             f"there is no column {target!r}: the first line of {path} looks like data, not names",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlpipe.errors import DataError, SpecError, did_you_mean
-from mlpipe.sources import AnySource
-from mlpipe.stages.look.guess import short, skewness
+from mlpipe.sources.base import Source
+from mlpipe.stages.look.guess import named_like_codes, short, skewness
 from mlpipe.stages.look.survey import Cells, Convention, Look, numbers
 
 TASKS = ("classification", "regression")
@@ -54,7 +54,7 @@ def goal(look: Look, column: Cells, seen: Convention, asked: str | None, *, stri
         raise DataError(
             f"the target {name!r} holds {example}, which is not a number", hint="regression needs numbers; try --task classification"
         )
-    if asked == "regression" or (asked is None and numeric and not (whole and distinct <= FEW_CLASSES)):
+    if asked == "regression" or (asked is None and numeric and not (whole and (distinct <= FEW_CLASSES or _codes(name, column)))):
         why = "asked for" if asked else f"{distinct:,} different numbers"
         return _number(look, column, seen, why)
     if asked:
@@ -66,6 +66,11 @@ def goal(look: Look, column: Cells, seen: Convention, asked: str | None, *, stri
             else "the target is text"
         )
     return _classes(look, column, why, numeric=numeric, strip=strip)
+
+
+def _codes(name: str, column: Cells) -> bool:
+    """Whether whole numbers are codes, by their column's name, with enough rows of each to be classes."""
+    return named_like_codes(name) and len(column.values) <= sum(column.values.values()) / 10
 
 
 def _number(look: Look, column: Cells, seen: Convention, why: str) -> Goal:
@@ -126,9 +131,7 @@ def _classes(look: Look, column: Cells, why: str, *, numeric: bool, strip: bool)
     return Goal("classification", why, missing, order, replace=replace, tokens=tokens, warnings=tuple(warnings))
 
 
-def giveaways(
-    source: AnySource, base: Path, target: str, candidates: list[str], words: set[str], rows: int, *, strip: bool
-) -> dict[str, str]:
+def giveaways(source: Source, base: Path, target: str, candidates: list[str], words: set[str], rows: int, *, strip: bool) -> dict[str, str]:
     """Columns that are copies of the target or settle it: column -> what was seen. One more pass over the candidates.
 
     A column settles the target when each of its values goes with one target value only, though its values come five

@@ -1,4 +1,4 @@
-"""How a data file is written: its kind, encoding, delimiter and header, guessed once, for `mlpipe init`.
+"""How data are written: their kind, and for text their encoding, delimiter and header, guessed once, for `init` and `inspect`.
 
 Nothing is guessed from a part where the whole decides: the encoding must decode every byte. The delimiter and the header are
 guessed from the first megabyte; the reader then holds every row to them and names the line that does not fit.
@@ -9,125 +9,252 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+from mlpipe.base import expand
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.sources import AnySource
-from mlpipe.sources.base import KIND_OF_ENDING
-from mlpipe.sources.csv import Csv
-from mlpipe.sources.jsonl import Jsonl
-from mlpipe.sources.parquet import Parquet
+from mlpipe.sources.base import KIND_OF_ENDING, Rows, Source
+from mlpipe.sources.remote import is_far
+from mlpipe.sources.sql import Sql
 from mlpipe.sources.streams import ENDINGS, open_bytes
 from mlpipe.stages.look.encoding import encoding
 from mlpipe.stages.look.layout import layout
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 SAMPLE = 1 << 20
+SQLITE = b"SQLite format 3\0"
+BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", SQLITE: "sql"}
+OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+CLEANING = ("missing", "missing_by_column", "strip", "replace")
 
 
 @dataclass
 class Dialect:
-    """A source that gives every cell as it stands, the settings the pipeline file must state, and the evidence for each."""
+    """A source on this machine that gives every cell as it stands, the settings that the pipeline file must state, and their evidence."""
 
-    source: AnySource
+    source: Source
     settings: dict[str, Any]
     notes: dict[str, list[str]] = field(default_factory=dict)
     quoted: frozenset[str] = frozenset()  # JSON names whose every value is a string: never retyped
     headless: bool = False
+    folder: TemporaryDirectory[str] | None = None  # what was fetched lies here for as long as it is looked at
+
+    @property
+    def title(self) -> str:
+        """What is read, for people."""
+        if self.settings["kind"] == "sql":
+            return str(self.settings.get("table") or "the query")
+        path = self.settings["path"]
+        return path if isinstance(path, str) else ", ".join(path)
 
 
-def dialect(files: list[Path], target: str | None, base: Path, reader: Mapping[str, Any] | None = None) -> Dialect:
-    """Looks at files that make up one table; paths are written relative to `base`. Raises DataError when they cannot be read."""
-    if not files:
+def dialect(
+    data: Sequence[str | Path], target: str | None, base: Path, reader: Mapping[str, Any] | None = None, *, table: str | None = None
+) -> Dialect:
+    """Looks at what makes up one table; paths are written relative to `base`.
+
+    `data` are files, URLs, or one database (an SQLite file, or an address as SQLAlchemy writes it); `table` is a table of the
+    database or a sheet of a workbook; `reader` are settings of the source that are given and not guessed. Raises DataError
+    when the data cannot be read, SpecError for settings that their kind does not have.
+    """
+    names = [str(one) for one in data]
+    given = dict(reader or {})
+    if not names:
         raise DataError("no data file was named", hint="mlpipe init DATA --target COLUMN")
-    for file in files:
-        if not file.exists():
-            raise DataError(f"there is no file {file}", hint="check the path; it is relative to the current folder")
-        if file.is_dir():
-            raise DataError(f"{file} is a folder, not a file", hint=f"name its files, such as {file}/*.csv")
-    written = [Path(os.path.relpath(os.path.abspath(file), base)).as_posix() for file in files]  # noqa: PTH100 (links stay as they are)
-    path: Any = written[0] if len(written) == 1 else written
-    kinds = {_kind(file) for file in files}
+    if address := _database(names, base):
+        return _answer(address, base, given, table)
+    written = [name if _far(name) else _relative(name, base) for name in names]
+    kinds = {given["kind"] if "kind" in given else _kind(Path(name)) for name in names if not _far(name)}
+    kinds |= {given.get("kind") or KIND_OF_ENDING.get(_ending(name.partition("?")[0]), "csv") for name in names if _far(name)}
     if len(kinds) > 1:
         raise DataError(f"the files are of different kinds: {listed(sorted(kinds))}", hint="one table has files of one kind")
-    kind = kinds.pop()
-    settings: dict[str, Any] = {"kind": kind, "path": path}
-    if kind == "parquet":
-        return Dialect(Parquet(path=path, missing=()), settings)
-    if kind == "jsonl":
-        return Dialect(Jsonl(path=path, missing=()), settings, quoted=_quoted(files))
-    return _delimited(files, target, settings, reader or {})
+    settings: dict[str, Any] = {"kind": kinds.pop(), "path": written[0] if len(written) == 1 else written}
+    if table is not None:
+        if settings["kind"] not in ("excel", "ods"):
+            raise SpecError(f"--table {table}: {names[0]} is neither a database nor a workbook", hint="leave --table out")
+        given.setdefault("sheet", int(table) if table.isdigit() else table)
+    if settings["kind"] != "csv":
+        found = Dialect(*_local({**settings, **given}, base), notes={})
+        if settings["kind"] in ("jsonl", "json"):
+            found.quoted = _quoted([file for _, file in found.source.files(base)], settings["kind"], given.get("records"))
+        return found
+    return _delimited(settings, target, base, given)
+
+
+# ---- what kind it is
+
+
+def _far(name: str) -> bool:
+    return is_far(name) or name.startswith("${env:")
+
+
+def _relative(name: str, base: Path) -> str:
+    path = Path(name)
+    if not path.exists():
+        raise DataError(f"there is no file {path}", hint="check the path; it is relative to the current folder")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder, not a file", hint=f"name its files, such as {path}/*.csv")
+    return Path(os.path.relpath(os.path.abspath(path), base)).as_posix()  # noqa: PTH100 (links stay as they are)
+
+
+def _database(names: list[str], base: Path) -> str | None:
+    """The address of a database, as it goes into the pipeline file; None when the data are files."""
+    first = names[0]
+    if ("://" in first and not is_far(first)) or (first.startswith("${env:") and not is_far(expand(first)) and "://" in expand(first)):
+        address = first
+    elif Path(first).is_file() and _begins_with(Path(first), SQLITE):
+        address = f"sqlite:///{_relative(first, base)}"
+    else:
+        return None
+    if len(names) > 1:
+        raise DataError("a database is looked at alone", hint="name one table of it with --table, or join tables in a query")
+    return address
+
+
+def _begins_with(file: Path, magic: bytes) -> bool:
+    with file.open("rb") as raw:
+        return raw.read(len(magic)) == magic
+
+
+def _ending(name: str) -> str:
+    """The ending that says the kind: that of data.csv.gz is .csv."""
+    path = Path(name)
+    return (Path(path.stem) if path.suffix.lower() in ENDINGS else path).suffix.lower()
 
 
 def _kind(file: Path) -> str:
-    """The source kind by ending, else by the first bytes."""
-    stem = Path(file.stem) if file.suffix.lower() in ENDINGS else file
-    ending = stem.suffix.lower()
+    """The source kind of a file: by its first bytes where they tell, else by its ending."""
+    if not file.exists() or file.is_dir():
+        _relative(str(file), Path())
+    ending = _ending(file.name)
+    if ending in (".xlsx", ".xlsm", ".ods"):
+        return KIND_OF_ENDING[ending]
     with open_bytes(file) as raw:
         head = raw.read(512)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"PK\x03\x04") and ending not in (".xlsx", ".ods"):
-        raise DataError(f"{file.name} is a zip archive", hint="unpack it first; gz, bz2, xz and zst are read as they are")
-    if ending in (".xlsx", ".xls", ".ods"):
-        raise DataError(f"{file.name} is a spreadsheet, which no source kind reads yet", hint="save the sheet as CSV in UTF-8")
+    for magic, kind in BINARY.items():
+        if head.startswith(magic):
+            return kind
+    if head.startswith(OLD_OFFICE):
+        raise DataError(f"{file.name} is an older Excel workbook (.xls)", hint="save it as .xlsx, .ods or CSV")
+    if ending in (".feather", ".arrow", ".arrows", ".ipc"):
+        return "arrow"
     if ending == ".json":
-        if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{"):
-            return "jsonl"
-        raise DataError(f"{file.name} is not JSON Lines", hint="write one JSON object a line, for example: jq -c '.[]'")
+        return "json" if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[") or not _is_lines(file) else "jsonl"
     return KIND_OF_ENDING.get(ending, "csv")
 
 
-def _quoted(files: list[Path]) -> frozenset[str]:
+def _is_lines(file: Path) -> bool:
+    """Whether the first line of a file is a whole JSON object."""
+    with open_bytes(file) as raw:
+        try:
+            return isinstance(json.loads(raw.readline()), dict)
+        except ValueError:
+            return False
+
+
+def _quoted(files: list[Path], kind: str, records: str | None) -> frozenset[str]:
     """The JSON names that never hold a number or a boolean."""
     seen: set[str] = set()
     other: set[str] = set()
+
+    def look(record: Any) -> None:
+        if isinstance(record, dict):
+            seen.update(name for name, value in record.items() if isinstance(value, str))
+            other.update(name for name, value in record.items() if value is not None and not isinstance(value, str))
+
     for file in files:
         with open_bytes(file) as raw:
-            for line in raw:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue  # the source says what is wrong with it, and where
-                if isinstance(record, dict):
-                    seen.update(name for name, value in record.items() if isinstance(value, str))
-                    other.update(name for name, value in record.items() if value is not None and not isinstance(value, str))
+            try:
+                if kind == "json":
+                    document = json.load(raw)
+                    for step in records.split(".") if records else ():
+                        document = document[step]
+                    for record in document:
+                        look(record)
+                else:
+                    for line in raw:
+                        look(json.loads(line) if line.strip() else None)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # the source says what is wrong with it, and where
     return frozenset(seen - other)
 
 
-def _delimited(files: list[Path], target: str | None, settings: dict[str, Any], reader: Mapping[str, Any]) -> Dialect:
-    notes: dict[str, list[str]] = {}
-    if "encoding" not in reader:
-        encodings = {file.name: encoding(file) for file in files}
-        if len({name for name, _ in encodings.values()}) > 1:
-            said = [f"{file}: {name}" for file, (name, _) in encodings.items()]
-            raise DataError("the files are in different encodings", faults=said, hint="convert them all to UTF-8")
-        name, why = encodings[files[0].name]
-        if name != "utf-8":
-            settings["encoding"], notes["encoding"] = name, [why]
-    sample, whole = _sample(files[0], {**settings, **reader}.get("encoding", "utf-8"))
-    found = layout(sample, target, whole=whole, fixed=dict(reader))
-    settings |= found.settings
-    notes |= found.notes
-    settings |= reader
-    return Dialect(as_read(settings), settings, notes, headless=found.headless)
+# ---- the source
 
 
-def as_read(settings: Mapping[str, Any]) -> AnySource:
+def _adapter() -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter[Any](AnySource)
+
+
+def as_read(settings: Mapping[str, Any]) -> Rows:
     """A source that gives every cell as it stands. Raises SpecError for settings that its kind does not have."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
-    asked = {name: value for name, value in settings.items() if name not in ("missing", "missing_by_column", "strip", "replace")}
+    asked = {name: value for name, value in settings.items() if name not in CLEANING}
     try:
-        source: AnySource = TypeAdapter[Any](AnySource).validate_python({**asked, "missing": ()})
+        source: Rows = _adapter().validate_python({**asked, "missing": ()})
     except ValidationError as fault:
         first = fault.errors()[0]
         name = ".".join(map(str, first["loc"][1:]))
-        known = sorted(set(type(Csv(path="x")).model_fields)) if settings["kind"] == "csv" else []
-        raise SpecError(f"--reader {name}: {first['msg'].lower()}", hint=did_you_mean(name, known)) from None
+        what = first["msg"].removeprefix("Value error, ")
+        known = sorted(_adapter().json_schema()["$defs"].get(str(settings["kind"]).capitalize(), {}).get("properties", {}))
+        raise SpecError(f"--reader {name + ': ' if name else ''}{what[0].lower()}{what[1:]}", hint=did_you_mean(name, known)) from None
     return source
+
+
+def _local(settings: dict[str, Any], base: Path) -> tuple[Source, dict[str, Any]]:
+    """The source with everything on this machine, and the settings."""
+    source = as_read(settings)
+    folder = TemporaryDirectory(prefix="mlpipe-")
+    local = source.local(base, Path(folder.name))
+    _FOLDERS.append(folder)  # removed when the process ends, or by itself
+    return local, settings
+
+
+_FOLDERS: list[TemporaryDirectory[str]] = []
+
+
+def _answer(address: str, base: Path, given: dict[str, Any], table: str | None) -> Dialect:
+    """A table of a database, or the answer to a query."""
+    settings: dict[str, Any] = {"kind": "sql", "url": address, **given}
+    if table is not None:
+        settings["table"] = table
+    if not {"table", "query", "query_file"} & settings.keys():
+        tables = Sql(url=address, query="SELECT 1").tables(base)
+        raise DataError(f"{Path(address).name} has several tables", faults=tables, hint="choose one with --table NAME")
+    found = Dialect(*_local(settings, base))
+    if notes := found.source.notes:
+        found.notes["url"] = list(notes)
+    return found
+
+
+def _delimited(settings: dict[str, Any], target: str | None, base: Path, given: dict[str, Any]) -> Dialect:
+    notes: dict[str, list[str]] = {}
+    first_look, _ = _local({**settings, **{name: value for name, value in given.items() if name in ("compression", "sha256")}}, base)
+    files = [file for _, file in first_look.files(base)]
+    shown = dict(zip(files, [written for written, _ in first_look.files(base)], strict=True))
+    if "encoding" not in given:
+        encodings = {file: encoding(file) for file in files}
+        if len({name for name, _ in encodings.values()}) > 1:
+            said = [f"{shown[file]}: {name}" for file, (name, _) in encodings.items()]
+            raise DataError("the files are in different encodings", faults=said, hint="convert them all to UTF-8")
+        name, why = encodings[files[0]]
+        if name != "utf-8":
+            settings["encoding"], notes["encoding"] = name, [why]
+    sample, whole = _sample(files[0], {**settings, **given}.get("encoding", "utf-8"))
+    found = layout(sample, target, whole=whole, fixed=given)
+    settings |= found.settings | given
+    notes |= found.notes
+    return Dialect(*_local(settings, base), notes, headless=found.headless)
 
 
 def _sample(file: Path, name: str) -> tuple[str, bool]:

@@ -11,10 +11,11 @@ from typing import Any, Literal
 from mlpipe.base import NumberFormat
 from mlpipe.columns import parse_moment
 from mlpipe.errors import DataError
-from mlpipe.sources import AnySource
+from mlpipe.sources.base import Source
 from mlpipe.stages.look.survey import Cells, Convention, Look, numbers
 
 ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uid|uuid|guid|pid|key|pk|no|nr|num|number|index|idx|code|order|rowid|hash)$")
+CODE_NAME = re.compile(r"(^|[^a-z])(id|code|zip|zipcode|postcode|fips|sku)$")
 DATES = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
          "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
@@ -51,7 +52,7 @@ def holds(guess: Guess) -> str:
     return guess.holds or ("unclear" if guess.doubt else HOLDS.get(guess.kind, "unclear"))
 
 
-def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: tuple[AnySource, Path]) -> Guess:
+def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: tuple[Source, Path]) -> Guess:
     """The verdict on a feature column. Raises DataError when its dates contradict each other."""
     name = look.name
     if look.refused:
@@ -104,6 +105,8 @@ def _number(guess: Guess, look: Look, column: Cells, form: NumberFormat) -> Gues
             return replace(
                 guess, kind="ignore", holds="identifier", reason=f"a running number from {low:.0f} to {high:.0f}, another in every row"
             )
+    if whole and named_like_codes(guess.name) and 1 < len(texts) <= present / 2:
+        return _texts(guess, look, column, remark="whole numbers, named like codes")
     if whole and re.search(r"date|day", guess.name, re.IGNORECASE) and longest == 8:
         moments = [parse_moment(text, "%Y%m%d") for text in texts]
         if all(moment is not None for moment in moments) and low > 1900_00_00 and high < 2100_00_00:
@@ -140,7 +143,7 @@ def skewness(values: Any, weights: Any) -> float:
     return float(np.average((scaled - mean) ** 3, weights=weights)) / spread**3 if spread > 1e-12 else 0.0
 
 
-def _text(guess: Guess, look: Look, column: Cells, place: tuple[AnySource, Path]) -> Guess:
+def _text(guess: Guess, look: Look, column: Cells, place: tuple[Source, Path]) -> Guess:
     """A column with texts in it: dates, broken numbers, or words."""
     texts, present = list(column.values), sum(column.values.values())
     dated = _dates(guess, column, place)
@@ -204,7 +207,7 @@ def _left(guess: Guess, what: str, reason: str) -> Guess:
     return replace(guess, kind="ignore", holds=what, tokens={}, reason=reason)
 
 
-def _dates(guess: Guess, column: Cells, place: tuple[AnySource, Path]) -> Guess | None:
+def _dates(guess: Guess, column: Cells, place: tuple[Source, Path]) -> Guess | None:
     """A date column, or None when the texts are no dates. Ambiguous dates are left out; contradicting ones are an error."""
     texts = list(column.values)
     if not any(char.isdigit() for char in texts[0]):
@@ -249,7 +252,7 @@ def _dates(guess: Guess, column: Cells, place: tuple[AnySource, Path]) -> Guess 
     )
 
 
-def _contradiction(name: str, one: str, ones: set[str], other: str, others: set[str], place: tuple[AnySource, Path]) -> DataError:
+def _contradiction(name: str, one: str, ones: set[str], other: str, others: set[str], place: tuple[Source, Path]) -> DataError:
     """Names the first line that fits only the one form and the first that fits only the other."""
     source, base = place
     found: dict[str, str] = {}
@@ -277,8 +280,17 @@ def _dated(guess: Guess, values: Mapping[str, int]) -> Guess:
 
 def _id_like(name: str) -> bool:
     """Whether a name is that of an identifier: order_id, customerID, PID, uuid."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return bool(ID_NAME.search(apart.strip().lower()))
+    return bool(ID_NAME.search(_apart(name)))
+
+
+def named_like_codes(name: str) -> bool:
+    """Whether a name is that of codes, which say which one and not how much: genreId, zip, country_code."""
+    return bool(CODE_NAME.search(_apart(name)))
+
+
+def _apart(name: str) -> str:
+    """A name in small letters, its words parted: customerID becomes customer_id."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip().lower()
 
 
 def _between(ordered: list[str]) -> str:

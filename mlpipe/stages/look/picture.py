@@ -19,11 +19,12 @@ def histogram(column: Cells, form: NumberFormat, *, numeric: bool) -> list[int]:
     """Rows by tenth of the range (of numbers), or rows by value, the most frequent first (of text); at most ten counts."""
     import numpy as np
 
+    if not numeric:  # among words, tokens such as NA are values
+        words = [*column.values.values(), *(count for text, count in column.tokens.items() if text != "?")]
+        return sorted(words, reverse=True)[:BINS]
     if not column.values:
         return []
     counts = np.array(list(column.values.values()), dtype=np.int64)
-    if not numeric:
-        return sorted(counts.tolist(), reverse=True)[:BINS]
     values = numbers(list(column.values), form)[0]
     if np.isnan(values).any():
         return []

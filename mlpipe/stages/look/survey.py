@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mlpipe.base import NumberFormat
 from mlpipe.columns import NUMBER, Column, convert
 from mlpipe.errors import DataError
-from mlpipe.sources import AnySource
+from mlpipe.sources.base import Source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +82,7 @@ class Cells:
     infinite: Mapping[str, int] = field(default_factory=dict)  # among numbers; prepare refuses them
 
 
-def survey(source: AnySource, base: Path) -> tuple[dict[str, Look], int]:
+def survey(source: Source, base: Path) -> tuple[dict[str, Look], int]:
     """Every column's look, and the number of rows. Raises DataError for what the source refuses, or when there are no rows."""
     import numpy as np
     import pyarrow as pa
