@@ -11,6 +11,7 @@ from typing import Any
 from mlpipe.base import replace_file
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.spec import RESERVED, load_pipeline
+from mlpipe.stages.init.split import in_time, split_lines
 from mlpipe.stages.init.target import giveaways, goal
 from mlpipe.stages.init.writer import Findings, pipeline_text
 from mlpipe.stages.look.dialect import Dialect, dialect
@@ -103,7 +104,10 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     source = seen.source if not strip else seen.source.model_copy(update={"strip": True})
     words = {guess.name for guess in guesses if guess.kind == "category"}
     leaks = giveaways(source, base, target, learned, words, rows, strip=strip)
-    return Findings(name, target, rows, settings, notes, guesses, aim, leaks, {name: sparkline(found.histogram(name)) for name in looks})
+    order = in_time(found, guesses)
+    split, told = split_lines(order, stratify=aim.task == "classification" and aim.smallest >= FEWEST_ROWS)
+    shapes = {column: sparkline(found.histogram(column)) for column in looks}
+    return Findings(name, target, rows, settings, notes, guesses, aim, leaks, shapes, split, told)
 
 
 def _in_order(settings: dict[str, Any], notes: dict[str, list[str]], guesses: list[Guess], rows: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,12 @@ class Findings:
     goal: Goal
     leaks: Mapping[str, str]
     shapes: Mapping[str, str]
+    split: Sequence[str]  # the lines of `split:`, with their comments
+    told: Sequence[str] = ()  # more that a person should look at
 
     def warnings(self) -> list[str]:
         """What a person should look at before the first run."""
-        found = [*self.goal.warnings]
+        found = [*self.goal.warnings, *self.told]
         if self.goal.missing:
             found.append(f"{self.goal.missing:,} rows have no {self.target}: prepare stops there unless task.missing_target is `drop`")
         found += [f"{name} {what}" if not what.startswith("a copy") else f"{name} is {what}" for name, what in self.leaks.items()]
@@ -147,8 +149,7 @@ def _prepare(findings: Findings) -> list[str]:
     for name in findings.notes:
         if name not in findings.settings:
             lines += ["    " + comment(note) for note in findings.notes[name]]
-    stratify = findings.goal.task == "classification" and findings.goal.smallest >= 3
-    lines.append(f"  split: {{kind: random, valid: 0.1, test: 0.2{', stratify: true' if stratify else ''}}}")
+    lines += [f"  {line}" for line in findings.split]
     lines.append("  features:")
     lines += _features(findings)
     keys = [guess for guess in findings.guesses if guess.kind == "key"]

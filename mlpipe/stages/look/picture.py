@@ -49,4 +49,4 @@ def _range(values: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
 def sparkline(counts: list[int]) -> str:
     """Counts as bars; a part without rows is a blank."""
     most = max(counts, default=0)
-    return "".join(" " if not count else BARS[min(len(BARS) - 1, count * len(BARS) // (most + 1))] for count in counts)
+    return "".join(" " if not count else BARS[min(len(BARS) - 1, count * len(BARS) // most)] for count in counts)
