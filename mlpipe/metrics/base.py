@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ class Outcome:
     truth: np.ndarray
     scores: np.ndarray
     classes: tuple[str, ...] = ()
+    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what metrics share, made once
 
 
 @dataclass(frozen=True)

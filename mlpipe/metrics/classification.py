@@ -18,24 +18,35 @@ class Codes:
     """An outcome in numbers: `truth`, `label` int64 [N]; `scores` float64 [N, classes] that sum to 1; `classes`, unseen last."""
 
     def __init__(self, outcome: Outcome) -> None:
-        unseen = sorted(set(outcome.truth.tolist()) - set(outcome.classes))
-        self.classes = [*outcome.classes, *unseen]
+        import pyarrow as pa
+
+        found = pa.array(outcome.truth, pa.string()).dictionary_encode()
+        names = found.dictionary.to_pylist()
+        self.classes = [*outcome.classes, *sorted(set(names) - set(outcome.classes))]
         number = {name: i for i, name in enumerate(self.classes)}
-        self.truth = np.array([number[name] for name in outcome.truth.tolist()], dtype=np.int64)
-        scores = np.zeros((len(self.truth), len(self.classes)))
-        scores[:, : len(outcome.classes)] = outcome.scores
-        self.scores = scores / scores.sum(axis=1, keepdims=True)
+        self.truth = np.array([number[name] for name in names], dtype=np.int64)[found.indices.to_numpy()]
+        self.scores = np.zeros((len(self.truth), len(self.classes)))
+        self.scores[:, : len(outcome.classes)] = outcome.scores
+        self.scores /= self.scores.sum(axis=1, keepdims=True)
         self.label = outcome.scores.argmax(axis=1)
         self.binary = len(outcome.classes) == 2  # also where test rows hold a third class: the positive one stays what it is
         self.labels = np.arange(len(self.classes))
 
     def two_sided(self) -> None:
         """Raises Undefined unless every class has a row and another class too: ranking needs both."""
-        present = sorted(set(self.truth.tolist()))
+        present = np.unique(self.truth).tolist()
         if len(present) == 1:
             raise Undefined(f"only class {self.classes[present[0]]} present")
         if absent := [name for i, name in enumerate(self.classes) if i not in present]:
             raise Undefined(f"class {absent[0]} has no row")
+
+
+def _codes(outcome: Outcome) -> Codes:
+    """The outcome's codes, made once for all metrics."""
+    if "codes" not in outcome.made:
+        outcome.made["codes"] = Codes(outcome)
+    found: Codes = outcome.made["codes"]
+    return found
 
 
 def _accuracy(c: Codes) -> float:
@@ -107,7 +118,7 @@ def _brier(c: Codes) -> float:
 def _mcc(c: Codes) -> float:
     from sklearn.metrics import matthews_corrcoef
 
-    if len(set(c.truth.tolist())) == 1:
+    if len(np.unique(c.truth)) == 1:
         raise Undefined(f"only class {c.classes[c.truth[0]]} present")
     return float(matthews_corrcoef(c.truth, c.label))
 
@@ -116,12 +127,12 @@ def confusion(outcome: Outcome) -> dict[str, Any]:
     """`{"classes": [...], "rows": [[...]]}`: rows are the true classes, columns the predicted ones."""
     from sklearn.metrics import confusion_matrix
 
-    c = Codes(outcome)
+    c = _codes(outcome)
     return {"classes": c.classes, "rows": confusion_matrix(c.truth, c.label, labels=c.labels).tolist()}
 
 
 def _metric(name: str, higher: bool, meaning: str, compute: Callable[[Codes], float]) -> Metric:
-    return Metric(name, "classification", higher, meaning, lambda outcome: compute(Codes(outcome)))
+    return Metric(name, "classification", higher, meaning, lambda outcome: compute(_codes(outcome)))
 
 
 METRICS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ from mlpipe.tasks.classification import FittedClassification
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+WRITTEN_ROWS = 262_144  # predictions made and written at a time
 
 
 class Evaluate(Stage):
@@ -58,11 +62,10 @@ class Evaluate(Stage):
         scores, digest = score_frozen(train, schema, arrays, spec.evaluate.batch_size, spec.train.threads, context.pipeline.base)
         table = pq.read_table(prepare.path("test-rows"), columns=list(dict.fromkeys([*schema.keys, schema.task.target])))
         truth = schema.task.truth(table.column(schema.task.target).combine_chunks())
-        outcome = Outcome(truth, scores, _classes(schema))
-        report = evaluation(outcome, schema, spec.metrics, spec.evaluate.gates)
+        report = evaluation(Outcome(truth, scores, _classes(schema)), schema, spec.metrics, spec.evaluate.gates)
         write_json(out / "metrics.json", report)
-        predictions = _predictions(table, schema, scores)
-        content = _write_predictions(predictions, out / "predictions.parquet")
+        del truth  # it has done its work, and is one of the large things here
+        content = _write_predictions(_predictions(table, schema, scores), out / "predictions.parquet")
         failed = [gate for gate in report["gates"] if not gate["passed"]]
         for line in metric_lines(report):
             console.say(f"  {line}")
@@ -109,8 +112,10 @@ def _classes(schema: Schema) -> tuple[str, ...]:
 
 def evaluation(outcome: Outcome, schema: Schema, names: tuple[str, ...], gates: tuple[Gate, ...]) -> dict[str, Any]:
     """The content of metrics.json: rows, each metric (null where it is undefined, with its reason), baseline, gates."""
-    trivial = Outcome(outcome.truth, schema.task.baseline(len(outcome.truth)), outcome.classes)
     values = {name: measured(METRICS[name], outcome) for name in names}
+    table = confusion(outcome) if outcome.classes else None
+    outcome.made.clear()  # the baseline makes as much again
+    trivial = Outcome(outcome.truth, schema.task.baseline(len(outcome.truth)), outcome.classes)
     plain = {name: measured(METRICS[name], trivial) for name in names}
     report: dict[str, Any] = {
         "n": len(outcome.truth),
@@ -119,8 +124,8 @@ def evaluation(outcome: Outcome, schema: Schema, names: tuple[str, ...], gates: 
         "baseline": {name: value.value for name, value in plain.items()},
         "gates": [judged for gate in gates for judged in judge_gate(gate, values[gate.metric], plain[gate.metric])],
     }
-    if outcome.classes:
-        report["confusion_matrix"] = confusion(outcome)
+    if table is not None:
+        report["confusion_matrix"] = table
     return report
 
 
@@ -166,12 +171,14 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     return f"gate {'passed' if gate['passed'] else 'FAILED'}: {gate['metric']} {gate['bound']} {limit}: {told}"
 
 
-def _predictions(table: pa.Table, schema: Schema, scores: np.ndarray) -> pa.Table:
-    """Key columns, target, prediction, and for classes a score each."""
+def _predictions(table: pa.Table, schema: Schema, scores: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """Key columns, target, prediction, and for classes a score each, some rows at a time."""
     import pyarrow as pa
 
-    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    return pa.table({**columns, **prediction_columns(schema.task.decode(scores), scores, _classes(schema))})
+    for start in range(0, len(scores), WRITTEN_ROWS):
+        part, mine = table.slice(start, WRITTEN_ROWS).combine_chunks(), scores[start : start + WRITTEN_ROWS]
+        columns = {name: part.column(name).combine_chunks() for name in part.column_names}
+        yield pa.record_batch({**columns, **prediction_columns(schema.task.decode(mine), mine, _classes(schema))})
 
 
 def prediction_columns(labels: np.ndarray, scores: np.ndarray, classes: tuple[str, ...]) -> dict[str, Any]:
@@ -184,16 +191,18 @@ def prediction_columns(labels: np.ndarray, scores: np.ndarray, classes: tuple[st
     return {"prediction": pa.array(labels.tolist(), pa.string()), **named}
 
 
-def _write_predictions(table: pa.Table, path: Path) -> str:
-    """Writes the table; returns its `table-v1`."""
+def _write_predictions(batches: Iterator[pa.RecordBatch], path: Path) -> str:
+    """Writes the rows; returns their `table-v1`."""
     import pyarrow as pa
     from pyarrow import parquet as pq
 
+    first = next(batches)
     kinds = [
-        (f.name, "number" if f.type == pa.float64() else "timestamp" if pa.types.is_timestamp(f.type) else "text") for f in table.schema
+        (f.name, "number" if f.type == pa.float64() else "timestamp" if pa.types.is_timestamp(f.type) else "text") for f in first.schema
     ]
     digest = TableDigest(kinds)
-    for batch in table.to_batches(max_chunksize=65_536):
-        digest.update(batch)
-    pq.write_table(table, path, compression="zstd")
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for batch in chain([first], batches):
+            digest.update(batch)
+            writer.write_batch(batch)
     return digest.hexdigest()

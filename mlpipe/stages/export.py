@@ -106,19 +106,19 @@ class _Exporting:
         torch.set_num_threads(self.pipeline.spec.train.threads)
         self.net: nn.Module = load_net(self.train, self.schema, self.pipeline.base)
         self.encoder = self.prepare.path("encoder").read_bytes()
-        batches = list(self._test_rows())
-        sample = self._tensors(batches[0].slice(0, 3) if batches[0].num_rows >= 2 else self._doubled(batches[0]))
+        first = next(self._test_rows())
+        sample = self._tensors(first.slice(0, 3) if first.num_rows >= 2 else self._doubled(first))
         model = joined(self.encoder, self.net, sample, self.schema.task.activate, self.classes, self.target)
         data = model.SerializeToString(deterministic=True)
         (self.out / "model.onnx").write_bytes(data)
         self.exported = Exported((self.out / "model.onnx").read_bytes(), "model.onnx")
         self.exported.check_batch_axis()
         console.say(f"  model.onnx has {len(data):,} bytes, {len(model.graph.node)} nodes, opset {self.target.opset}")
-        parity = self._parity(batches)
+        parity = self._parity(first)
         write_json(self.out / "parity.json", parity)
         contract = self._contract()
         write_json(self.out / "schema.json", contract)
-        write_json(self.out / "sample_input.json", self._sample(batches[0].slice(0, SAMPLE_ROWS)))
+        write_json(self.out / "sample_input.json", self._sample(first.slice(0, SAMPLE_ROWS)))
         self._lineage()
         write_text(self.out / "card.md", model_card(self.pipeline, self.schema, self.parents, contract, parity))
         roles = {
@@ -175,24 +175,26 @@ class _Exporting:
 
     # ---- parity
 
-    def _parity(self, batches: list[pa.RecordBatch]) -> dict[str, Any]:
+    def _parity(self, first: pa.RecordBatch) -> dict[str, Any]:
         """Compares every test row, small batches and awkward rows. Raises ParityError beyond the tolerance."""
         from mlpipe.exporters.parity import BATCHES, SMALL, Parity, awkward_rows, in_batches
         from mlpipe.features.encode import Encoder, feed, session
 
         encoder, plain = Encoder(self.encoder, self.schema.columns), session(self.encoder)
         tests, small, awkward = (Parity(self.target.tolerance) for _ in range(3))
-        exported, trained = [], []
-        with console.progress("parity", sum(batch.num_rows for batch in batches)) as bar:
-            for batch in batches:
+        exported, trained, truth = [], [], []
+        with console.progress("parity", self.evaluate.results["n"]) as bar:
+            for batch in self._test_rows():
                 scores, labels = self.exported(feed(batch, self.schema.columns))
                 expected = self._trained(encoder(batch))
                 tests.add(scores, expected, labels, self._labels(expected))
                 exported.append(scores)
                 trained.append(expected)
+                truth.append(self.schema.task.truth(batch.column(self.schema.task.target)))
                 bar.advance(batch.num_rows)
-        few = feed(batches[0].slice(0, SMALL), self.schema.columns)
+        few = feed(first.slice(0, SMALL), self.schema.columns)
         expected = trained[0][:SMALL]
+        changes = self._metric_changes(np.concatenate(truth), np.concatenate(exported), np.concatenate(trained))
         for size in BATCHES:
             scores, labels = in_batches(self.exported, few, size)
             small.add(scores, expected, labels, self._labels(expected))
@@ -208,7 +210,7 @@ class _Exporting:
             "worst_scaled": worst if np.isfinite(worst) else None,
             "batches": {"sizes": [*BATCHES, PARITY_ROWS], **small.as_dict()},
             "awkward": awkward.as_dict(),
-            "metrics": self._metric_changes(batches, np.concatenate(exported), np.concatenate(trained)),
+            "metrics": changes,
         }
         console.say(
             f"  parity: {tests.rows:,} test rows, {awkward.rows} awkward ones, largest difference {worst:.2g}, {tests.flips} labels changed"
@@ -229,12 +231,15 @@ class _Exporting:
     def _labels(self, scores: np.ndarray) -> np.ndarray | None:
         return self.schema.task.decode(scores) if self.classes else None
 
-    def _metric_changes(self, batches: list[pa.RecordBatch], exported: np.ndarray, trained: np.ndarray) -> dict[str, Any]:
+    def _metric_changes(self, truth: np.ndarray, exported: np.ndarray, trained: np.ndarray) -> dict[str, Any]:
         """Each metric by the trained and by the exported scores."""
-        truth = np.concatenate([self.schema.task.truth(batch.column(self.schema.task.target)) for batch in batches])
+        found: list[dict[str, float | None]] = []
+        for scores in (trained, exported):
+            outcome = Outcome(truth, scores, self.classes)
+            found.append({name: measured(METRICS[name], outcome).value for name in self.pipeline.spec.metrics})
         changes = {}
-        for name in self.pipeline.spec.metrics:
-            before, after = (measured(METRICS[name], Outcome(truth, scores, self.classes)).value for scores in (trained, exported))
+        for name, before in found[0].items():
+            after = found[1][name]
             changes[name] = {"trained": before, "exported": after, "change": None if before is None or after is None else after - before}
         return changes
 

@@ -72,8 +72,13 @@ class FittedClassification(FittedTask):
         return labels
 
     def truth(self, values: pa.Array) -> np.ndarray:
-        """Class names as they stand, unseen ones too."""
-        return np.array(values.to_pylist(), dtype=object)
+        """Class names as they stand, unseen ones too; equal names are one object."""
+        import pyarrow as pa
+
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        names: np.ndarray = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+        found: np.ndarray = names[coded.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)]
+        return found
 
     def baseline(self, rows: int) -> np.ndarray:
         """The train shares of the classes, for every row."""
