@@ -47,7 +47,7 @@ class SpecError(MlpipeError):
 
 
 class DataError(MlpipeError):
-    """The data: an unreadable file, a missing column, bad values, an empty split."""
+    """The data: an unreadable file, a missing column, bad values, an empty split, a failed check, a leak."""
 
     exit_code = 3
 
@@ -65,7 +65,7 @@ class TrainingError(MlpipeError):
 
 
 class GateError(MlpipeError):
-    """A quality gate failed. The evidence was written first."""
+    """A quality gate failed, its evidence written first; for `drift`: a column is beyond a limit."""
 
     exit_code = 6
 

@@ -107,9 +107,9 @@ def test_every_meaning_belongs_to_a_setting() -> None:
     }
     sections = [PipelineSpec, *(field.annotation for field in PipelineSpec.model_fields.values())]
     classes |= {c.__name__: c for c in sections if hasattr(c, "model_fields")}
-    from mlpipe.spec import Gate
+    from mlpipe.spec import Gate, Leaks
 
-    classes["Gate"] = Gate
+    classes |= {"Gate": Gate, "Leaks": Leaks}
     everywhere = {setting for c in classes.values() for setting in c.model_fields}
     for key in MEANINGS:
         owner, _, setting = key.rpartition(".")
@@ -146,7 +146,7 @@ def test_commands_and_make_targets_in_running_text_exist(page: Path) -> None:
 
 def pipeline_example(folder: Path, own_network: bool = False) -> Path:
     """The README's pipeline file in a folder laid out like the clone, with the reader's own network on request."""
-    example, own = blocks(README, "yaml")
+    example, *_, own = blocks(README, "yaml")
     (folder / "pipelines").mkdir(parents=True)
     (folder / "data").symlink_to(ROOT / "data")
     file = folder / "pipelines" / "penguins.yaml"

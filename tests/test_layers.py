@@ -20,7 +20,7 @@ FLOORS = [
     {"exporters", "training"},
     {"models", "sources", "metrics"},
     {"schema"},
-    {"features", "tasks", "splits"},
+    {"features", "tasks", "splits", "checks", "leaks"},
     {"run"},
     {"manifest"},
     {"columns"},

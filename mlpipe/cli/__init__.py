@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from mlpipe import __version__
-from mlpipe.cli import inspect, predict, stages
+from mlpipe.cli import drift, inspect, predict, stages
 from mlpipe.cli.common import emit, print_failure, wants_json
 from mlpipe.errors import MlpipeError, SpecError, StoppedError
 from mlpipe.stopping import stopper
@@ -45,6 +45,7 @@ def _options(
 stages.register(app)
 inspect.register(app)
 predict.register(app)
+drift.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

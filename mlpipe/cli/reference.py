@@ -20,7 +20,7 @@ from mlpipe.cli.meanings import MEANINGS
 from mlpipe.errors import MlpipeError, StoppedError
 from mlpipe.features.category import FIRST_KNOWN, MISSING, UNKNOWN
 from mlpipe.metrics import METRICS
-from mlpipe.spec import RESERVED, EvaluateSpec, ExportSpec, Gate, PipelineSpec, PrepareSpec, TrainSpec
+from mlpipe.spec import RESERVED, EvaluateSpec, ExportSpec, Gate, Leaks, PipelineSpec, PrepareSpec, TrainSpec
 from mlpipe.stages.kinds import UNIONS, kind_of, members
 
 SECTIONS: dict[str, Any] = {"prepare": PrepareSpec, "train": TrainSpec, "evaluate": EvaluateSpec, "export": ExportSpec}
@@ -32,7 +32,7 @@ FILES: dict[str, list[tuple[str, str, str]]] = {
         ("encoder.onnx", "encoder", "the preprocessing, fitted on train rows, as a graph"),
         *((f"encoded/{name}", f"encoded-{name}", "tensors, one .npy file each") for name in SPLITS),
         ("schema.json", "schema", "columns, fitted features, tensors, classes"),
-        ("profile.json", "profile", "counts, ranges and common values of each column"),
+        ("profile.json", "profile", "counts, ranges, quantiles and common values of each column of the train rows"),
     ],
     "train": [
         ("weights.safetensors", "weights", "of the best epoch"),
@@ -49,6 +49,7 @@ FILES: dict[str, list[tuple[str, str, str]]] = {
         ("sample_input.json", "sample", "some rows, the answers, and the code that gets them"),
         ("parity.json", "parity", "how far the exported and the trained model differ"),
         ("card.md", "card", "the model card"),
+        ("profile.json", "profile", "the same file as prepare's: what `mlpipe drift` compares new rows with"),
         ("lineage", "lineage", "the manifests of the stages before"),
     ],
 }
@@ -180,6 +181,10 @@ def _pipeline_file() -> Iterator[str]:
             yield "### Gates"
             yield _prose(Gate.__doc__ or "")
             yield _fields(Gate)
+        if section is PrepareSpec:
+            yield "### Leaks"
+            yield _prose(Leaks.__doc__ or "")
+            yield _fields(Leaks)
     for group, union in UNIONS.items():
         yield f"### {group.capitalize()}"
         for member in members(union):
@@ -269,6 +274,8 @@ def _group(kinds: tuple[str, ...]) -> str:
 def _named(class_name: str) -> str:
     if class_name == Gate.__name__:
         return "[gate](#gates)"
+    if class_name == Leaks.__name__:
+        return "[leaks](#leaks)"
     for name, section in SECTIONS.items():
         if section.__name__ == class_name:
             return f"[section](#{_anchor(f'Section {name}')})"

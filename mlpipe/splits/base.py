@@ -22,6 +22,7 @@ class Assigner:
     """Assigns rows to splits. A kind that needs a look at all rows first says so and is shown them."""
 
     looks = False
+    hashes: np.ndarray | None = None  # uint64 [rows]: of the rows assigned last, where the kind hashes whole rows
 
     def look(self, rows: pa.RecordBatch) -> None:
         """Shows the assigner rows before any is assigned (only where `looks` is true)."""

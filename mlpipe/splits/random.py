@@ -33,6 +33,7 @@ class HashAssigner(Assigner):
         if self.named:
             refuse_gaps(rows, self.columns)
         hashes = row_hash(rows, self.columns, self.seed)
+        self.hashes = None if self.named else hashes
         return by_bounds(hashes, self.test_below, self.valid_below)
 
 

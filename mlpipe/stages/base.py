@@ -104,6 +104,9 @@ class Stage(ABC):
     def tidy(self, context: Context, identity: Identity) -> None:  # noqa: B027 (most stages leave nothing behind)
         """Removes what the finished result makes useless."""
 
+    def attend(self, context: Context, manifest: Manifest) -> None:  # noqa: B027 (most stages have nothing that ages)
+        """Judges, when nothing has to run, what time alone changes. Raises DataError where that must end the command."""
+
     def identity(self, context: Context, parents: Mapping[str, Manifest]) -> Identity:
         """One function for deciding and for recording."""
         return Identity(self.name, self.version, self.config(context.pipeline), self.inputs(context, parents))
@@ -131,6 +134,7 @@ def bring(stage: Stage, context: Context, parents: Mapping[str, Manifest]) -> Ou
         if state.kind == "moved":
             manifest = context.folder.renew_parents(manifest, mine)
         console.say(f"{stage.name}: fresh ({state.reason})")
+        stage.attend(context, manifest)
         return Outcome(stage.name, "fresh" if state.kind == "fresh" else "moved", state.reason, time.time() - started, manifest)
     reason = "asked for by --force" if state.kind == "fresh" else state.reason
     console.say(f"{stage.name}: runs ({reason})")

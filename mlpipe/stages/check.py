@@ -17,8 +17,11 @@ def check_sources(pipeline: Pipeline) -> list[str]:
     """
     lines: list[str] = []
     faults: list[str] = []
-    columns = list(pipeline.spec.raw_columns())
+    learned = list(pipeline.spec.raw_columns())
+    checked = [name for check in pipeline.spec.prepare.checks for name in check.names()]
+    wanted = {"source": list(dict.fromkeys([*learned, *checked])), "test": learned}
     for role, source in (("source", pipeline.spec.prepare.source), ("test", pipeline.spec.prepare.test)):
+        columns = wanted[role]
         if source is None:
             continue
         try:

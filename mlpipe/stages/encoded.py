@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from mlpipe.digest import TensorDigest
-from mlpipe.errors import IntegrityError
+from mlpipe.errors import DataError, IntegrityError
+
+if TYPE_CHECKING:
+    from mlpipe.schema import Schema
 
 
 class TensorWriter:
@@ -60,3 +63,12 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
                 raise IntegrityError(f"{file} is no tensor: {fault}", hint="run prepare again with --force") from None
         found[file.stem] = array
     return found
+
+
+def check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:
+    """No number that is not finite may reach training."""
+    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+        column = getattr(schema.tensors, name)[int(np.flatnonzero(~np.isfinite(tensor).all(axis=0))[0])]
+        raise DataError(
+            f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values"
+        )

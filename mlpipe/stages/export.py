@@ -39,7 +39,7 @@ class Export(Stage):
     """Weights to model.onnx."""
 
     name = "export"
-    version = 1
+    version = 2
     parents = ("prepare", "train", "evaluate")
     renewable = False  # it carries copies of the parents' manifests
 
@@ -49,9 +49,14 @@ class Export(Stage):
         return {**section, "name": pipeline.spec.name, "reader": reader_of(pipeline), **task_and_seed(pipeline)}
 
     def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
-        """Encoder, schema, weights, test rows, and what evaluate made of them."""
+        """Encoder, schema, profile, weights, test rows, and what evaluate made of them."""
         prepare, train, evaluate = (parents[name] for name in self.parents)
-        found = [prepare.input("encoder", "sha256"), prepare.input("schema", "sha256"), prepare.input("test-rows", "table-v1")]
+        found = [
+            prepare.input("encoder", "sha256"),
+            prepare.input("schema", "sha256"),
+            prepare.input("profile", "sha256"),
+            prepare.input("test-rows", "table-v1"),
+        ]
         found += [train.input("model", "sha256"), train.input("weights", "tensors-v1")]
         found += [evaluate.input("metrics", "sha256"), evaluate.input("predictions", "table-v1")]
         for shown, path in context.pipeline.spec.train.model.code(context.pipeline.base):
@@ -119,6 +124,7 @@ class _Exporting:
         contract = self._contract()
         write_json(self.out / "schema.json", contract)
         write_json(self.out / "sample_input.json", self._sample(first.slice(0, SAMPLE_ROWS)))
+        (self.out / "profile.json").write_bytes(self.prepare.path("profile").read_bytes())
         self._lineage()
         write_text(self.out / "card.md", model_card(self.pipeline, self.schema, self.parents, contract, parity))
         roles = {
@@ -127,6 +133,7 @@ class _Exporting:
             "schema.json": "contract",
             "sample_input.json": "sample",
             "card.md": "card",
+            "profile.json": "profile",
         }
         results = {
             "inputs": contract["inputs"],

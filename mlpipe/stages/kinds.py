@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from mlpipe.checks import AnyCheck
 from mlpipe.exporters import AnyTarget
 from mlpipe.features import AnyFeature
 from mlpipe.metrics import METRICS
@@ -16,6 +17,7 @@ from mlpipe.training.optimisers import AnyOptimiser, AnySchedule
 UNIONS: dict[str, Any] = {
     "sources": AnySource,
     "splits": AnySplit,
+    "checks": AnyCheck,
     "features": AnyFeature,
     "tasks": AnyTask,
     "models": AnyModel,

@@ -61,10 +61,10 @@ def predict(
         raise SpecError(f"{output} is the file that is read; it would be lost", hint="choose another name for the output")
     if export.resolve() in output.resolve().parents:
         raise SpecError(f"{output} lies inside the export folder, which holds only what its manifest lists", hint="write it elsewhere")
-    contract = _contract(export)
+    contract = contract_of(export)
     model = load_exported(export / contract["model"], threads=1)
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
-    source = _source(contract, rows, dict(reader or {}))
+    source = source_of(contract, rows, dict(reader or {}))
     base = rows.parent.resolve()
     names = [name for _, file in source.files(base) for name in source.names(file)]
     known = {column.name for column in columns}
@@ -117,7 +117,7 @@ def _plain(array: Any) -> pa.Array:
     return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
 
 
-def _contract(export: Path) -> dict[str, Any]:
+def contract_of(export: Path) -> dict[str, Any]:
     """schema.json of an export folder."""
     path = export / "schema.json"
     try:
@@ -136,7 +136,7 @@ def _contract(export: Path) -> dict[str, Any]:
     return contract
 
 
-def _source(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) -> Source:
+def source_of(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) -> Source:
     """The recorded reader on this file; its kind is the file's own where the ending says so."""
     suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED_ENDINGS]
     recorded = dict(contract["reader"])

@@ -31,11 +31,13 @@ from mlpipe.spec import Pipeline
 from mlpipe.splits.base import TEST, Assigner
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
-from mlpipe.stages.encoded import TensorWriter
+from mlpipe.stages.encoded import TensorWriter, check_finite
 from mlpipe.stages.inputs import remove_old_copies, source_inputs
+from mlpipe.stages.leaking import Leaks
 from mlpipe.stages.profile import profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
 from mlpipe.stages.strangers import Strangers
+from mlpipe.stages.watch import Watch, judge_fresh
 from mlpipe.tasks import AnyFittedTask
 from mlpipe.tasks.regression import Regression
 
@@ -50,7 +52,7 @@ class Prepare(Stage):
     """Raw data to encoded tensors."""
 
     name = "prepare"
-    version = 1
+    version = 2
 
     def config(self, pipeline: Pipeline) -> dict[str, Any]:
         """Section `prepare`; the reasons under `ignore` decide nothing."""
@@ -68,6 +70,10 @@ class Prepare(Stage):
         """Removes copies of sources that this result was not made from."""
         remove_old_copies(context)
 
+    def attend(self, context: Context, manifest: Manifest) -> None:
+        """Judges how old the newest rows are, against the clock, although nothing ran."""
+        judge_fresh(context.pipeline.spec.prepare.checks, manifest)
+
 
 class _Preparation:
     """One run of prepare."""
@@ -83,10 +89,12 @@ class _Preparation:
         self.dropped: dict[str, int] = {}
         self.untargeted: list[tuple[str, int]] = []
         self.spool: Spool | None = None
+        self.watch = Watch(self.spec, self.base, self.columns, self.source, self.test)
+        self.leaks = Leaks(self.spec, self.base, self.watch)
 
     def work(self) -> Work:
         self._report_ignored()
-        digests = self._split_rows()
+        digests, checks = self._split_rows()
         self.notes += [note for source in (self.source, self.test) if source for note in source.notes]
         task, features, profile = self._fit()
         schema = self._schema(task, features)
@@ -95,7 +103,10 @@ class _Preparation:
         write_json(self.out / "schema.json", schema.as_dict())
         write_json(self.out / "profile.json", profile)
         encoded, unseen = self._encode(encoder, schema, {name: digests[name].rows for name in SPLITS})
-        for note in self.notes:
+        self.notes += self.watch.notes
+        told = list(self.notes)  # what a leak says at its level is a warning, not said twice
+        leaks = self.leaks.settle(schema, self.out, self.notes)
+        for note in told:
             console.say(f"  {note}")
         artifacts = [
             Artifact("encoder.onnx", "encoder"),
@@ -111,6 +122,8 @@ class _Preparation:
             "target": task.summary(),
             "encoded_width": sum(len(getattr(schema.tensors, name)) for name in schema.tensors.present),
             "unseen": unseen,
+            "checks": checks,
+            "leaks": leaks,
             "notes": self.notes,
         }
         sizes = ", ".join(f"{name} {digests[name].rows:,}" for name in SPLITS)
@@ -158,13 +171,13 @@ class _Preparation:
         assigner = split.assigner(hashed=hashed, target=self.target, seed=self.spec.seed, own_test=self.spec.prepare.test is not None)
         if assigner.looks:
             self.spool = Spool(self.out / ".rows.arrow")
-            for chunk in self._shown(self.spool.keeping(typed_rows(self.source, self.base, self.columns))):
+            for chunk in self._shown(self.spool.keeping(typed_rows(self.source, self.base, self.watch.columns(False)))):
                 assigner.look(self._with_target(chunk, count=False))
             assigner.settle()
         return assigner
 
-    def _split_rows(self) -> dict[Split, TableDigest]:
-        """Writes `train|valid|test.parquet`; returns their digests, which count rows."""
+    def _split_rows(self) -> tuple[dict[Split, TableDigest], list[dict[str, Any]]]:
+        """Writes `train|valid|test.parquet`; returns their digests, which count rows, and what the checks found."""
         import pyarrow as pa
         from pyarrow import parquet as pq
 
@@ -191,12 +204,14 @@ class _Preparation:
             sources = [(self.source, False)] + ([(self.test, True)] if self.test else [])
             for source, own in sources:
                 self.untargeted.clear()
-                fresh = typed_rows(source, self.base, self.columns)
+                fresh = typed_rows(source, self.base, self.watch.columns(own))
                 for chunk in self._shown(fresh if own or self.spool is None else self.spool.chunks()):
                     self.read += chunk.rows.num_rows
+                    self.watch.look(chunk, own)
                     rows = self._with_target(chunk, count=True)
                     codes = np.full(rows.num_rows, TEST, dtype=np.uint8) if own else assigner.assign(rows)
-                    under_way.append(aside.submit(store, rows, codes))
+                    self.leaks.assigned(chunk, rows, codes, own, assigner.hashes)
+                    under_way.append(aside.submit(store, rows.select(schema.names), codes))
                     if len(under_way) > 2:
                         under_way.popleft().result()
                 self._check_targets(source)
@@ -206,8 +221,9 @@ class _Preparation:
             aside.shutdown(cancel_futures=True)
             for writer in writers.values():
                 writer.close()
+        checks = self.watch.settle()
         self._check_splits(digests)
-        return digests
+        return digests, checks
 
     def _with_target(self, chunk: Typed, *, count: bool) -> pa.RecordBatch:
         """Rows that have a target; the others are noted with their places."""
@@ -302,6 +318,7 @@ class _Preparation:
         for (_, column), (state, shape) in zip(wanted, mapped(lambda pair: fit(*pair), wanted), strict=True):
             if isinstance(state, FittedCategory):
                 state = state.model_copy(update={"aliases": self.spec.prepare.source.aliases(column)})
+                shape["rare"] = state.rare
             fitted.append(state)
             self.notes += state.remarks()
             profile["columns"][column] = shape
@@ -360,9 +377,10 @@ class _Preparation:
                 batches = file.iter_batches(batch_size=ENCODE_ROWS, columns=names)
                 for batch, tensors in mapped(lambda batch: (batch, run(batch)), batches):
                     for name, tensor in tensors.items():
-                        _check_finite(name, tensor, schema)
+                        check_finite(name, tensor, schema)
                         writer.write(name, tensor.astype(np.int32) if name == "category" else tensor)
                     writer.write("target", schema.task.encode(batch.column(self.target)))
+                    self.leaks.look(split, batch, schema, rows[split])
                     if split != "train":
                         strangers.look(batch)
                     bar.advance(batch.num_rows)
@@ -376,12 +394,3 @@ class _Preparation:
                     hint="the same classes are spelt in two ways? `replace` maps one spelling to the other",
                 )
         return digests, unseen
-
-
-def _check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:
-    """No number that is not finite may reach training."""
-    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
-        column = getattr(schema.tensors, name)[int(np.flatnonzero(~np.isfinite(tensor).all(axis=0))[0])]
-        raise DataError(
-            f"column {column!r} becomes infinite when it is encoded", hint="set `scale: standard` or `quantile`, or correct its values"
-        )

@@ -1,0 +1,1 @@
+"""What lets a test look better than the model is: settings, and pure functions that look at tables."""
