@@ -33,7 +33,8 @@ FLOOR = {room: height for height, rooms in enumerate(reversed(FLOORS)) for room 
 # what siblings of a folder share beside its base.py
 SHARED = {
     "features": {"graph", "encode"},
-    "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "parquet"},  # sql.py's answer is a Parquet file
+    # sql.py's answer is a Parquet file
+    "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "database", "parquet"},
     "models": {"network"},
     "splits": {"random"},  # group.py hashes as random.py does
 }

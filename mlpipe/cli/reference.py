@@ -206,7 +206,7 @@ def _pipeline_file() -> Iterator[str]:
     yield "### Variables: ${env:NAME}"
     yield (
         "`${env:NAME}` in a text is replaced by the environment variable; one that is not set is a fault.\n"
-        "The `path` of a source keeps it as it stands until the file is opened: the manifest then names the variable and not its value."
+        "The `path` and the `url` of a source keep it until they are used: the manifest then names the variable and not its value."
     )
 
 
@@ -296,7 +296,10 @@ def _run_folder() -> Iterator[str]:
     )
     rows = [(stage, f"`{file}`", role, meaning) for stage, files in FILES.items() for file, role, meaning in files]
     yield _table(["stage", "file or folder", "role", "what it is"], rows)
-    yield "Splits without rows have no folder in `encoded/`.\n`runs/NAME/.checkpoints/` holds an interrupted training until it is done."
+    yield (
+        "Splits without rows have no folder in `encoded/`.\n`runs/NAME/.checkpoints/` holds an interrupted training until it is done.\n"
+        "`runs/NAME/.snapshots/` holds what the last prepare fetched from a URL or a database."
+    )
 
 
 def _graph() -> Iterator[str]:

@@ -113,7 +113,8 @@ def _parser(raw: Any, strings: Any, book: Any) -> Any:
 
         def parse_cell(self, element: Any) -> Any:
             cell = super().parse_cell(element)
-            cell["computed"] = element.find(FORMULA_TAG) is not None
+            lone = cell["value"] is not None and len(element) == 1  # a value and nothing else, as most cells are
+            cell["computed"] = not lone and element.find(FORMULA_TAG) is not None
             if cell["value"] is None and cell["computed"] and not (element.get("t") == "str" and element.find(VALUE_TAG) is not None):
                 cell |= {"value": "", "data_type": "formula"}
             return cell

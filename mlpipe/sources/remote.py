@@ -140,26 +140,31 @@ def _told(url: str, written: str) -> Iterator[None]:
         yield
     except (DataError, IntegrityError, MachineError):
         raise
-    except FileNotFoundError:
-        raise DataError(f"there is nothing at {written} (not found)", hint="check the address; it may have moved") from None
-    except TimeoutError:
-        raise DataError(
-            f"{written} did not answer in time", hint="try again later; a server that is slow or a proxy may be the cause"
-        ) from None
     except Exception as fault:
-        status = getattr(fault, "status", None)
-        if status is not None:
-            what = f"the server answered {status} {getattr(fault, 'message', '')}".rstrip()
-            hint = "it needs a key: see the documentation of its fsspec package" if status in (401, 403) else "try again later"
-            raise DataError(f"{written} cannot be read: {what}", hint=hint) from None
-        if isinstance(fault, (OSError, ValueError, RuntimeError)) or type(fault).__module__.split(".")[0] in (
-            "aiohttp",
-            "botocore",
-            "gcsfs",
-        ):
-            what = str(fault).replace(url, written) or type(fault).__name__
+        cause: BaseException = fault
+        while isinstance(cause, FileNotFoundError) and cause.__cause__ is not None:
+            cause = cause.__cause__  # fsspec's http calls everything "not found" that went wrong
+        told = _worded(cause, url, written)
+        if told is None:
+            raise
+        raise told from None
+
+
+def _worded(fault: BaseException, url: str, written: str) -> DataError | None:
+    """A network's fault in our words; None for one that no network makes."""
+    status = getattr(fault, "status", None)
+    if isinstance(fault, FileNotFoundError) or status == 404:
+        return DataError(f"there is nothing at {written} (not found)", hint="check the address; it may have moved")
+    if isinstance(fault, TimeoutError):
+        return DataError(f"{written} did not answer in time", hint="try again later; a slow server or a proxy may be the cause")
+    if status is not None:
+        what = f"the server answered {status} {getattr(fault, 'message', '')}".rstrip()
+        hint = "it needs a key: see the documentation of its fsspec package" if status in (401, 403) else "try again later"
+        return DataError(f"{written} cannot be read: {what}", hint=hint)
+    if isinstance(fault, (OSError, ValueError, RuntimeError)) or type(fault).__module__.split(".")[0] in ("aiohttp", "botocore", "gcsfs"):
+        what = str(fault).replace(url, written) or type(fault).__name__
+        if url != written:  # nothing of what a variable holds
             host = re.sub(r"^[^/]*//(?:[^/@]*@)?([^/?#]*).*$", r"\1", url)
-            if url != written:
-                what = what.replace(host, "the host")
-            raise DataError(f"{written} cannot be reached: {what}", hint="is the address right, and the network there?") from None
-        raise
+            what = type(fault).__name__ if any(part in what for part in url.split("/")[3:] if part) else what.replace(host, "the host")
+        return DataError(f"{written} cannot be reached: {what}", hint="is the address right, and the network there?")
+    return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -32,8 +32,7 @@ RANGE = re.compile(r"^\$?([A-Z]{1,3})\$?([1-9][0-9]*):\$?([A-Z]{1,3})\$?([1-9][0
 Kind = Literal["number", "text", "time", "truth", "error", "formula"]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell that is not empty: its column (from 1), its text, what it is, and whether a formula made it."""
 
     column: int
@@ -78,6 +77,7 @@ class SheetSource(Source):
     header_row: Annotated[int, Field(ge=1)] | None = None
     skip_rows: Annotated[int, Field(ge=0)] = 0
 
+    _headers: dict[Path, list[str]] = PrivateAttr(default_factory=dict)
     _kinds: dict[str, tuple[str, Any]] = PrivateAttr(default_factory=dict)  # of columns whose cells are all of one kind
 
     @model_validator(mode="after")
@@ -93,7 +93,7 @@ class SheetSource(Source):
     def forget(self) -> None:
         """Nothing is known of columns any more."""
         super().forget()
-        self._kinds = {}
+        self._headers, self._kinds = {}, {}
 
     @abstractmethod
     def opened(self, file: Path) -> AbstractContextManager[list[Sheet]]:
@@ -106,8 +106,10 @@ class SheetSource(Source):
 
     def names(self, file: Path) -> list[str]:
         """The names in the header row, or those that are given."""
-        with self.opened(file) as sheets:
-            return list(self._table(sheets, file)[0].names.values())
+        if file not in self._headers:  # opening a large workbook takes seconds
+            with self.opened(file) as sheets:
+                self._headers[file] = list(self._table(sheets, file)[0].names.values())
+        return self._headers[file]
 
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Every cell as text. Raises DataError after the last row for all cells that have no value to be trusted."""

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, unquote
 
 from pydantic import Field, model_validator
 
 from mlpipe.base import expand
 from mlpipe.console import console
-from mlpipe.errors import DataError, MachineError, SpecError, did_you_mean, listed
+from mlpipe.errors import DataError, did_you_mean, listed
 from mlpipe.sources import remote
-from mlpipe.sources.answers import CHUNK_ROWS, write_answer
+from mlpipe.sources.answers import write_answer
 from mlpipe.sources.base import Rows, Source
+from mlpipe.sources.database import Session, Value, connected
 from mlpipe.sources.parquet import Parquet
 
-Value = str | int | float | bool | None
-
-DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "mssql": "pyodbc", "oracle": "oracledb"}
-EXTRAS = {"psycopg": "'mlpipe[postgres]'"}
 FOLDER, ANSWER = "sql", "answer.parquet"
 
 
 class Sql(Rows):
-    """The answer of a database to one query, by SQLAlchemy: SQLite, PostgreSQL (`mlpipe[postgres]`), others with their driver.
+    """The answer of a database to one query. SQLAlchemy reads SQLite, PostgreSQL (`mlpipe[postgres]`) and others with their driver.
 
     Exactly one of `query`, `table` and `query_file`. The query is read in a transaction that cannot write, in chunks, once for each
     run; the answer is kept in the run folder, and its content decides whether anything runs again. Its order must be the same each
@@ -96,8 +92,8 @@ class Sql(Rows):
             text, ordered = self._statement(base, session)
             console.say(f"  asks the database: {self.title}")
             names, rows = session.rows(text, self.params)
-            _refuse_twice(names, self.title)
-            ties = _Ties([names.index(name) for name in self.order_by if name in names])
+            self._check(names)
+            ties = _Ties([names.index(name) for name in self.order_by])
             digest, count = write_answer(names, _counted(ties.watched(rows)), aside / ANSWER, self.title, ordered=ordered)
         if not ordered:
             notes.append(f"{self.title}: no order is asked for; the {count:,} rows are sorted by all columns")
@@ -112,7 +108,7 @@ class Sql(Rows):
         """The names of the answer's columns; no row is read. Raises DataError as `local` does."""
         with self._connected(base) as session:
             names, _ = session.rows(self._statement(base, session)[0], self.params)
-            _refuse_twice(names, self.title)
+            self._check(names)
             return names
 
     def tables(self, base: Path) -> list[str]:
@@ -120,7 +116,16 @@ class Sql(Rows):
         with self._connected(base) as session:
             return session.tables()
 
-    def _statement(self, base: Path, session: _Session) -> tuple[str, bool]:
+    def _check(self, names: list[str]) -> None:
+        """Raises DataError when a name stands twice, or the order names a column that is not there (SQLite takes it for a text)."""
+        _refuse_twice(names, self.title)
+        if absent := [name for name in self.order_by if name not in names]:
+            raise DataError(
+                f"{self.title} has no column {absent[0]!r} to be ordered by (it has: {listed(names)})",
+                hint=did_you_mean(absent[0], names) or "correct `order_by`",
+            )
+
+    def _statement(self, base: Path, session: Session) -> tuple[str, bool]:
         """The SQL to send, and whether it says in which order the rows come."""
         if self.table is not None:
             known = session.tables()
@@ -152,38 +157,8 @@ class Sql(Rows):
         except (OSError, UnicodeDecodeError) as fault:
             raise DataError(f"{written} cannot be read: {fault}") from None
 
-    @contextmanager
-    def _connected(self, base: Path) -> Iterator[_Session]:
-        """A transaction that can only read; whatever the database says is told without the address."""
-        try:
-            import sqlalchemy
-        except ImportError:
-            raise MachineError("sql needs the package sqlalchemy, which is not installed", hint="pip install sqlalchemy") from None
-        address = expand(self.url)
-        secrets: list[str] = [address]
-        try:
-            url = sqlalchemy.make_url(re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", address))
-        except (sqlalchemy.exc.ArgumentError, ValueError):
-            raise SpecError(
-                f"url ({self.url}) is no address of a database", hint="such as postgresql://USER:PASSWORD@HOST/DATABASE"
-            ) from None
-        if url.password:
-            secrets += [str(url.password), quote(str(url.password), safe=""), unquote(str(url.password))]
-        told = _Told(self, secrets)
-        engine = told.engine(url, base)
-        try:
-            with told.faults("connect"):
-                connection = engine.connect()
-            try:
-                session = _Session(connection, told)
-                session.begin_reading()
-                yield session
-            finally:
-                with suppress(sqlalchemy.exc.SQLAlchemyError):  # what went wrong before is what is told
-                    connection.rollback()
-                    connection.close()
-        finally:
-            engine.dispose()
+    def _connected(self, base: Path) -> AbstractContextManager[Session]:
+        return connected(self.url, base, self.title, self.connect_timeout)
 
 
 class Answer(Parquet):
@@ -193,163 +168,6 @@ class Answer(Parquet):
         """Where the answer lies, its digest by content, and what there is to say of it."""
         self._copies, self._digests = {written: file}, {written: {"table-v1": digest}}
         self._notes = dict.fromkeys(notes)
-
-
-class _Session:
-    """One connection in one transaction."""
-
-    def __init__(self, connection: Any, told: _Told) -> None:
-        self._connection, self._told = connection, told
-        self._dialect = connection.dialect.name
-
-    def begin_reading(self) -> None:
-        """Begins the transaction: read-only, and one view of the data, where the database has such a thing."""
-        with self._told.faults("connect"):
-            if self._dialect == "postgresql":
-                self._connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            elif self._dialect in ("mysql", "mariadb"):
-                self._connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-
-    def tables(self) -> list[str]:
-        """Tables and views; those of other schemas with the schema before the name."""
-        import sqlalchemy
-
-        with self._told.faults("look at the tables of"):
-            look = sqlalchemy.inspect(self._connection)
-            found = [*look.get_table_names(), *look.get_view_names()]
-            own = look.default_schema_name
-            for schema in look.get_schema_names() if self._dialect == "postgresql" else []:
-                if schema not in (own, "information_schema"):
-                    found += [f"{schema}.{name}" for name in (*look.get_table_names(schema), *look.get_view_names(schema))]
-                elif schema == own:
-                    found += [f"{schema}.{name}" for name in look.get_table_names(schema)]
-        return found
-
-    def quoted(self, name: str) -> str:
-        """A name as the database wants it, in its own quotes."""
-        return str(self._connection.dialect.identifier_preparer.quote_identifier(name))
-
-    def rows(self, text: str, params: dict[str, Value]) -> tuple[list[str], Iterator[Any]]:
-        """The names of the answer's columns, and its rows, a chunk at a time from a cursor of the server."""
-        import sqlalchemy
-
-        connection = self._connection.execution_options(stream_results=True, yield_per=CHUNK_ROWS)
-        with self._told.faults("ask", self):
-            if params:
-                result = connection.execute(sqlalchemy.text(text), params)
-            else:  # sent as it stands: a colon or a percent sign is no placeholder
-                result = connection.execution_options(no_parameters=True).exec_driver_sql(text)
-            if not result.returns_rows:
-                raise DataError(f"{self._told.title} gives no rows", hint="write one SELECT")
-            names = list(result.keys())
-
-        def flow() -> Iterator[Any]:
-            with self._told.faults("ask", self):
-                yield from result
-
-        return names, flow()
-
-
-class _Told:
-    """Puts what a database, its driver or SQLAlchemy says into our words, with nothing of the address in them."""
-
-    def __init__(self, settings: Sql, secrets: list[str]) -> None:
-        self.title, self._written, self._timeout = settings.title, settings.url, settings.connect_timeout
-        self._secrets = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-
-    def clean(self, fault: BaseException) -> str:
-        """The message of a fault, without secrets, in one line."""
-        text = " ".join(str(getattr(fault, "orig", None) or fault).split())
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text or type(fault).__name__
-
-    def engine(self, url: Any, base: Path) -> Any:
-        """An engine for an address. SQLite is opened so that it cannot write."""
-        import sqlalchemy
-        from sqlalchemy.pool import NullPool
-
-        name = url.get_backend_name()
-        if name == "sqlite":
-            return self._sqlite(url, base)
-        if name not in DRIVERS and not re.fullmatch(r"[a-z0-9_]+", name):
-            raise SpecError(f"url ({self._written}) names no kind of database")
-        options = {"connect_timeout": self._timeout} if name in ("postgresql", "mysql", "mariadb") else {}
-        try:
-            return sqlalchemy.create_engine(url, poolclass=NullPool, connect_args=options, hide_parameters=True)
-        except (ImportError, sqlalchemy.exc.NoSuchModuleError) as fault:
-            driver = url.drivername.partition("+")[2] or DRIVERS.get(name, name)
-            if isinstance(fault, sqlalchemy.exc.NoSuchModuleError) and name not in DRIVERS:
-                raise MachineError(
-                    f"no package for databases of the kind {name!r} is installed",
-                    hint="install SQLAlchemy's dialect for it, or correct url",
-                ) from None
-            raise MachineError(
-                f"{name} needs the package {driver}, which is not installed", hint=f"pip install {EXTRAS.get(driver, driver)}"
-            ) from None
-        except Exception as fault:  # noqa: BLE001 (a driver's own; its message may hold the address)
-            raise SpecError(f"url ({self._written}): {self.clean(fault)}") from None
-
-    def _sqlite(self, url: Any, base: Path) -> Any:
-        import sqlite3
-
-        import sqlalchemy
-        from sqlalchemy.pool import NullPool
-
-        if not url.database or url.database == ":memory:":
-            raise SpecError(f"url ({self._written}) names no file", hint="sqlite:///FILE is relative to the pipeline file")
-        file = base / url.database
-        if not file.is_file():
-            names = [path.name for path in file.parent.glob("*") if path.is_file()] if file.parent.is_dir() else []
-            raise DataError(
-                f"there is no database {self._written} (relative to the pipeline file's folder)",
-                hint=did_you_mean(file.name, names) or (f"the folder holds: {listed(names)}" if names else "correct url"),
-            )
-
-        def opened() -> Any:
-            connection = sqlite3.connect(
-                f"file:{quote(str(file.resolve()))}?mode=ro", uri=True, timeout=self._timeout, check_same_thread=False
-            )
-            connection.execute("PRAGMA query_only = ON")
-            return connection
-
-        return sqlalchemy.create_engine("sqlite://", creator=opened, poolclass=NullPool, hide_parameters=True)
-
-    @contextmanager
-    def faults(self, doing: str, session: _Session | None = None) -> Iterator[None]:
-        """Turns faults of the database into a DataError."""
-        import sqlalchemy
-
-        try:
-            yield
-        except (DataError, MachineError, SpecError):
-            raise
-        except (sqlalchemy.exc.SQLAlchemyError, OSError, ValueError) as fault:
-            said = self.clean(fault)
-            if doing == "connect":
-                raise DataError(
-                    f"the database ({self._written}) cannot be reached: {said}",
-                    hint="is the server up, and are the address and password right?",
-                ) from None
-            if isinstance(fault, sqlalchemy.exc.StatementError) and "bind parameter" in said:
-                raise DataError(f"{self.title}: {said}", hint="give each :name of the query a value under `params`") from None
-            raise DataError(f"{self.title}: the database says: {said}", hint=self._hint(said, session)) from None
-
-    def _hint(self, said: str, session: _Session | None) -> str:
-        missing = re.search(r"""no such table: "?([^"\s]+)"?|relation "([^"]+)" does not exist""", said)
-        if missing and session is not None:
-            try:
-                session._connection.rollback()  # noqa: SLF001 (after a fault PostgreSQL answers nothing more in this transaction)
-                known = session.tables()
-            except DataError:
-                known = []
-            name = missing[1] or missing[2]
-            return did_you_mean(name, known) or f"there are: {listed(known)}"
-        if "binding" in said or 'near ":"' in said:
-            return "give each :name of the query a value under `params`"
-        if "syntax" in said:
-            return "try the query in the database's own shell first"
-        return "correct the query"
 
 
 def ends_in_order(text: str) -> bool:

@@ -70,6 +70,10 @@ def _in_zip(file: Path) -> IO[bytes]:
     archive = zipfile.ZipFile(file)
     try:
         inside = [entry for entry in archive.infolist() if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")]
+        names = {entry.filename for entry in inside}
+        for mark, kind in (("[Content_Types].xml", "excel"), ("content.xml", "ods")):
+            if mark in names:
+                raise DataError(f"{file.name} is an office document, not a packed text", hint=f"kind: {kind} reads workbooks")
         if len(inside) != 1:
             what = f"holds {len(inside)} files: {listed([entry.filename for entry in inside])}" if inside else "holds no file"
             raise DataError(f"{file.name} {what}", hint="unpack it, and name the files that are meant")

@@ -75,7 +75,7 @@ def steps(pipeline: Pipeline, runs: Path, names: Sequence[str] = STAGES, *, forc
                 kind, reason = "stale", "asked for by --force"
             else:
                 reason = state.reason
-                if context.unasked:
+                if context.unasked and name == "prepare":
                     reason += f"; {listed(context.unasked, 3)} not asked for: a run does that"
             found.append(Step(name, kind, reason))
             if kind == "stale":

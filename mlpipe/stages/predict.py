@@ -144,6 +144,8 @@ def source_of(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) 
     settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "replace", "strip")}
     if kind == recorded["kind"]:
         settings = {**recorded}
+    elif not settings["strip"]:
+        del settings["strip"]  # not asked for: what is usual for this kind
     if "header" not in changes and isinstance(settings.get("header"), list) and kind == "csv":
         width = _width(recorded, rows)
         if width == len(settings["header"]) - 1 and contract["target"] in settings["header"]:

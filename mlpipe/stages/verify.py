@@ -133,7 +133,8 @@ def _check_sources(manifest: Manifest, base: Path, found: Verified) -> None:
         if digest != entry["digest"]["sha256"]:
             raise IntegrityError(f"the source {entry['path']} has changed: {short(digest)}, recorded is {short(entry['digest']['sha256'])}")
         count += 1
-    found.lines.append(f"sources: {count} file{'s' * (count != 1)} hold{'s' * (count == 1)}")
+    if count:
+        found.lines.append(f"sources: {count} file{'s' * (count != 1)} hold{'s' * (count == 1)}")
 
 
 def _loaded(folder: Path, path: Path | None = None) -> Manifest:

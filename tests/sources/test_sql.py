@@ -164,6 +164,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(tmp_path):
     refused(tmp_path, "begins with 'insert'", query="/* select */ insert into invoice values (2)")
     refused(tmp_path, "'b' twice", query="select 1 as b, 2 as b")
     refused(tmp_path, "'a' holds bytes", query="select x'00' as a")
+    refused(tmp_path, "no column 'A' to be ordered by (it has: a)", table="invoice", order_by=["A"])
     refused(tmp_path, "no file q.sql", query_file="q.sql")
     refused(tmp_path, "no database sqlite:///y.sqlite", "did you mean 'x.sqlite'?", url="sqlite:///y.sqlite", table="t")
     refused(tmp_path, "names no file", url="sqlite://", table="t", error=SpecError)

@@ -59,6 +59,13 @@ def test_a_zip_with_one_file_reads_as_that_file(tmp_path):
     assert rows == [{"a": ["1", "2", *(["a", "1", "2"] * 49)]}]
 
 
+@pytest.mark.parametrize(("mark", "kind"), [("[Content_Types].xml", "excel"), ("content.xml", "ods")])
+def test_a_workbook_read_as_text_is_told_to_be_one(tmp_path, mark, kind):
+    zipped(tmp_path / "x.csv", {mark: b"", "more.xml": b""})
+    with pytest.raises(DataError, match=rf"x\.csv is an office document(.|\n)*kind: {kind}"):
+        unpacked(tmp_path / "x.csv")
+
+
 def test_a_zip_with_several_files_none_or_damage_is_refused(tmp_path):
     zipped(tmp_path / "x.zip", {"a.csv": DATA, "b.csv": DATA})
     with pytest.raises(DataError, match=r"x\.zip holds 2 files: a\.csv, b\.csv"):
