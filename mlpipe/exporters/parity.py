@@ -52,8 +52,13 @@ class Parity:
     not_finite: int = 0
     _scaled: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, exported: np.ndarray, trained: np.ndarray, labels: np.ndarray | None, expected: np.ndarray | None) -> None:
-        """Compares scores [N, K] and, for classes, labels [N]. Two scores that are both not a number agree."""
+    def add(
+        self, exported: np.ndarray, trained: np.ndarray, labels: np.ndarray | None, expected: np.ndarray | None, measure: np.ndarray
+    ) -> None:
+        """Compares scores [N, K] and, for classes, labels [N]; `measure` [N, K] is what a difference is divided by.
+
+        Two scores that are both not a number agree.
+        """
         if exported.shape != trained.shape:
             self.rows += len(trained)
             self.largest_absolute = self.largest_relative = self.largest_scaled = float("inf")
@@ -64,7 +69,9 @@ class Parity:
             absolute = np.where(np.isnan(absolute), np.inf, absolute)
             size = np.where(np.isfinite(trained), np.abs(trained), 1.0)
             relative = np.where(absolute == 0, 0.0, absolute / np.maximum(size, np.finfo(np.float64).tiny))
-            scaled = absolute / np.maximum(1.0, size)
+            scaled = np.where(
+                absolute == 0, 0.0, absolute / np.maximum(np.where(np.isfinite(measure), measure, 1.0), np.finfo(np.float64).tiny)
+            )
         self.rows += len(trained)
         self.not_finite += int((~np.isfinite(trained)).any(axis=1).sum())
         self.largest_absolute = max(self.largest_absolute, float(absolute.max(initial=0.0)))

@@ -15,7 +15,8 @@ LOWEST_RUNTIME = "1.18"
 class Onnx(Settings):
     """ONNX with a pinned operator set and format version, so that older runtimes load it; both stand in the manifest.
 
-    `tolerance` bounds |exported - trained| / max(1, |trained|) of every score.
+    `tolerance` bounds |exported - trained| of every score: a probability as it stands, a prediction divided by the larger of its
+    own size and the deviation of the train targets (with `transform: log` by its own size).
     """
 
     kind: Literal["onnx"] = "onnx"

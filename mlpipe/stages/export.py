@@ -194,7 +194,7 @@ class _Exporting:
             for batch in self._test_rows():
                 scores, labels = self.exported(feed(batch, self.schema.columns))
                 expected = self._trained(encoder(batch))
-                tests.add(scores, expected, labels, self._labels(expected))
+                tests.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
                 exported.append(scores)
                 trained.append(expected)
                 truth.append(self.schema.task.truth(batch.column(self.schema.task.target)))
@@ -204,13 +204,13 @@ class _Exporting:
         changes = self._metric_changes(np.concatenate(truth), np.concatenate(exported), np.concatenate(trained))
         for size in BATCHES:
             scores, labels = in_batches(self.exported, few, size)
-            small.add(scores, expected, labels, self._labels(expected))
+            small.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
         known = {f.column: f.values for f in self.schema.features if isinstance(f, FittedCategory)}
         odd = awkward_rows(self.schema.columns, few, known)
         encoded = dict(zip([o.name.removeprefix(ENCODED) for o in plain.get_outputs()], plain.run(None, odd), strict=True))
         scores, labels = self.exported(odd)
         expected = self._trained(encoded)
-        awkward.add(scores, expected, labels, self._labels(expected))
+        awkward.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
         worst = max(tests.largest_scaled, small.largest_scaled, awkward.largest_scaled)
         report = {
             **tests.as_dict(),

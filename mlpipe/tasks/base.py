@@ -41,6 +41,10 @@ class FittedTask(Settings):
         """Scores -> labels, object [B]; or predictions, float64 [B]."""
 
     @abstractmethod
+    def size(self, scores: np.ndarray) -> np.ndarray:
+        """What a difference between two runs' scores is measured by, float64 of their shape: a harmless one is far below it."""
+
+    @abstractmethod
     def truth(self, values: pa.Array) -> np.ndarray:
         """Typed raw targets as metrics compare them: object [rows] of labels or float64 [rows]."""
 

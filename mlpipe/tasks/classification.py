@@ -71,6 +71,10 @@ class FittedClassification(FittedTask):
         labels: np.ndarray = np.array(self.classes, dtype=object)[scores.argmax(axis=1)]
         return labels
 
+    def size(self, scores: np.ndarray) -> np.ndarray:
+        """1: probabilities differ by what they differ by."""
+        return np.ones_like(scores)
+
     def truth(self, values: pa.Array) -> np.ndarray:
         """Class names as they stand, unseen ones too; equal names are one object."""
         import pyarrow as pa

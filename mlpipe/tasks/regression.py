@@ -57,6 +57,17 @@ class FittedRegression(FittedTask):
         """float64 [B]."""
         return scores[:, 0].astype(np.float64)
 
+    def size(self, scores: np.ndarray) -> np.ndarray:
+        """What a difference of predictions is measured by, float64 [B, 1].
+
+        The larger of the prediction and the target's deviation in train; of a logarithm the prediction alone, as its errors are
+        relative ones.
+        """
+        own: np.ndarray = np.abs(scores)
+        if self.transform == "none":
+            return np.asarray(np.maximum(own, min(self.deviation, self.maximum - self.minimum)))
+        return own if self.transform == "log" else own + 1
+
     def truth(self, values: pa.Array) -> np.ndarray:
         """float64 [rows]."""
         return _numbers(values)
