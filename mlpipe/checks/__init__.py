@@ -6,10 +6,10 @@ from pydantic import Field
 
 from mlpipe.checks.fresh import Fresh
 from mlpipe.checks.keys import Unique
-from mlpipe.checks.table import Balance, Missing, NotMissing, Rows
+from mlpipe.checks.table import Balance, Missing, NotMissing, RowCount
 from mlpipe.checks.values import Allowed, Pattern, Range
 
 AnyCheck = Annotated[
-    Unique | Range | Allowed | Pattern | Missing | NotMissing | Rows | Balance | Fresh,
+    Unique | Range | Allowed | Pattern | Missing | NotMissing | RowCount | Balance | Fresh,
     Field(discriminator="kind"),
 ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Rows(Check):
+class RowCount(Check):
     """How many rows the source has."""
 
     kind: Literal["rows"] = "rows"
@@ -23,7 +23,7 @@ class Rows(Check):
     at_most: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
-    def _bounds(self) -> Rows:
+    def _bounds(self) -> RowCount:
         if self.at_least is None and self.at_most is None:
             raise ValueError("rows needs at_least or at_most")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
@@ -42,7 +42,7 @@ class Rows(Check):
 class RowsTally(Tally):
     """A count."""
 
-    def __init__(self, check: Rows) -> None:
+    def __init__(self, check: RowCount) -> None:
         self.check, self.count = check, 0
 
     def look(self, rows: pa.RecordBatch, file: str, first: int) -> None:
@@ -140,7 +140,7 @@ class Balance(Check):
 
 
 class BalanceTally(Tally):
-    """Rows by class; rows without a target do not count."""
+    """RowCount by class; rows without a target do not count."""
 
     def __init__(self, check: Balance, target: str) -> None:
         self.check, self.target = check, target

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
@@ -270,17 +271,15 @@ def test_parity_counts_what_differs() -> None:
     """NaN on both sides agrees, on one side does not; labels between equal scores may differ."""
     parity = Parity(1e-5)
     labels = np.array(["a", "b"], dtype=object)
-    parity.add(np.array([[np.nan, 0.5], [0.2, 0.8]]), np.array([[np.nan, 0.5], [0.2, 0.8]]), labels, labels, np.ones((2, 2)))
+    rows, one = np.array([[np.nan, 0.5], [0.2, 0.8]]), np.ones((1, 2))
+    first, second = np.array(["a"], dtype=object), np.array(["b"], dtype=object)
+    parity.add(rows, rows.copy(), labels, labels, np.ones((2, 2)))
     assert parity.holds
     assert parity.not_finite == 1
-    parity.add(
-        np.array([[0.5, 0.5]]), np.array([[0.5, 0.5]]), np.array(["a"], dtype=object), np.array(["b"], dtype=object), np.ones((1, 2))
-    )
+    parity.add(np.array([[0.5, 0.5]]), np.array([[0.5, 0.5]]), first, second, one)
     assert parity.holds
     flipped = Parity(1e-5)
-    flipped.add(
-        np.array([[0.4, 0.6]]), np.array([[0.4, 0.6]]), np.array(["a"], dtype=object), np.array(["b"], dtype=object), np.ones((1, 2))
-    )
+    flipped.add(np.array([[0.4, 0.6]]), np.array([[0.4, 0.6]]), first, second, one)
     assert not flipped.holds
     broken = Parity(1e-5)
     broken.add(np.array([[np.nan]]), np.array([[1.0]]), None, None, np.ones((1, 1)))
@@ -296,12 +295,14 @@ def test_differences_are_measured_by_the_size_of_the_target() -> None:
     """Of a target around 1e-7 an error of 1e-8 is large; of one that spreads over hundreds, 2e-5 at a prediction near 0 is none."""
     values = np.linspace(1, 3, 50)
     small, wide = (Regression(target="y").fit(pa.chunked_array([values * unit])) for unit in (1e-7, 300.0))
-    near = np.array([[1e-3]])
-    for task, error, holds in ((small, 1e-8, False), (small, 1e-13, True), (wide, 2e-5, True), (wide, 2e-2, False)):
-        parity = Parity(1e-5)
-        parity.add(near + error, near, None, None, task.size(near)) if task is wide else parity.add(
-            values[:1, None] * 1e-7 + error, values[:1, None] * 1e-7, None, None, task.size(values[:1, None] * 1e-7)
-        )
+    for task, trained, error, holds in (
+        (small, 1e-7, 1e-8, False),
+        (small, 1e-7, 1e-13, True),
+        (wide, 1e-3, 2e-5, True),
+        (wide, 1e-3, 2e-2, False),
+    ):
+        parity, scores = Parity(1e-5), np.array([[trained]])
+        parity.add(scores + error, scores, None, None, task.size(scores))
         assert parity.holds is holds, (error, parity.largest_scaled)
     logarithm = Regression(target="y", transform="log").fit(pa.chunked_array([values * 1e-9]))
     assert logarithm.size(np.array([[2e-9]])) == np.array([[2e-9]])
