@@ -47,7 +47,7 @@ KIND_OF_ENDING = {
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Rows(Settings):
+class RawRows(Settings):
     """Where rows come from. Only what is listed as missing counts as missing; blanks are kept unless `strip` is set."""
 
     missing: tuple[str, ...] = ("",)
@@ -129,7 +129,7 @@ class Rows(Settings):
         return {raw: found[raw] for raw in sorted(found) if raw and found[raw] != raw and (raw not in meant or raw in missing)}
 
 
-class Source(Rows):
+class Source(RawRows):
     """Rows in files."""
 
     path: str | Annotated[tuple[str, ...], Field(min_length=1)]

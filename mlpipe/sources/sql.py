@@ -15,14 +15,14 @@ from mlpipe.console import console
 from mlpipe.errors import DataError, did_you_mean, listed
 from mlpipe.sources import remote
 from mlpipe.sources.answers import write_answer
-from mlpipe.sources.base import Rows, Source
+from mlpipe.sources.base import RawRows, Source
 from mlpipe.sources.database import Session, Value, connected
 from mlpipe.sources.parquet import Parquet
 
 FOLDER, ANSWER = "sql", "answer.parquet"
 
 
-class Sql(Rows):
+class Sql(RawRows):
     """The answer of a database to one query. SQLAlchemy reads SQLite, PostgreSQL (`mlpipe[postgres]`) and others with their driver.
 
     Exactly one of `query`, `table` and `query_file`. The query is read in a transaction that cannot write, in chunks, once for each
@@ -69,7 +69,7 @@ class Sql(Rows):
 
     def reader(self) -> dict[str, Any]:
         """Rows in a file are read as the answer is: as Parquet, with the same words for what is missing."""
-        cleaning = {name: getattr(self, name) for name in Rows.model_fields}
+        cleaning = {name: getattr(self, name) for name in RawRows.model_fields}
         return Parquet(path=ANSWER, **cleaning).reader()
 
     def listing(self, base: Path) -> list[tuple[str, Path | None]]:
@@ -100,7 +100,7 @@ class Sql(Rows):
         if ties.count:
             notes.append(f"{self.title}: {ties.count:,} rows are equal to the row before in order_by; the database chooses their order")
         final = folder / key / ANSWER
-        here = Answer(path=self.title, **{name: getattr(self, name) for name in Rows.model_fields})
+        here = Answer(path=self.title, **{name: getattr(self, name) for name in RawRows.model_fields})
         here.found(self.title, final, digest, notes)
         return here
 

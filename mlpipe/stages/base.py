@@ -16,7 +16,7 @@ from mlpipe.digest import sha256_file, short
 from mlpipe.errors import DataError, IntegrityError, NotReadyError
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.run import STAGES, RunFolder, State, broken_outputs, differences, judge, volatile_facts
-from mlpipe.sources.base import Rows, Source
+from mlpipe.sources.base import RawRows, Source
 from mlpipe.spec import Pipeline
 from mlpipe.stopping import stopper
 
@@ -54,7 +54,7 @@ class Context:
     _hashed: dict[Path, str] = field(default_factory=dict)
     _local: dict[str, Source] = field(default_factory=dict)
 
-    def local(self, role: str, rows: Rows) -> Source:
+    def local(self, role: str, rows: RawRows) -> Source:
         """The source with this role as files of this machine."""
         if role not in self._local:
             self._local[role] = rows.local(self.pipeline.base, self.folder.snapshots)

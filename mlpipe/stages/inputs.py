@@ -7,12 +7,12 @@ import shutil
 from mlpipe.errors import IntegrityError
 from mlpipe.manifest import Input
 from mlpipe.manifest import load as load_manifest
-from mlpipe.sources.base import Rows
+from mlpipe.sources.base import RawRows
 from mlpipe.spec import Pipeline
 from mlpipe.stages.base import Context
 
 
-def sources_of(pipeline: Pipeline) -> list[tuple[str, Rows]]:
+def sources_of(pipeline: Pipeline) -> list[tuple[str, RawRows]]:
     """The sources of a pipeline by their role."""
     prepare = pipeline.spec.prepare
     return [("source", prepare.source), *([("test-source", prepare.test)] if prepare.test else [])]
@@ -22,7 +22,7 @@ def source_inputs(context: Context) -> list[Input]:
     """The bytes of every source file, the content of a database's answer, the files that hold queries.
 
     What lies elsewhere is fetched first where a network or a database may be asked now; otherwise its digest is taken as the last
-    run recorded it. Raises what `Rows.local` does, and IntegrityError for a file that is not the one that `sha256` names.
+    run recorded it. Raises what `RawRows.local` does, and IntegrityError for a file that is not the one that `sha256` names.
     """
     base = context.pipeline.base
     found: list[Input] = []

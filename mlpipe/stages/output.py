@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from mlpipe.base import machine_faults
 from mlpipe.errors import SpecError, listed
-from mlpipe.sources.base import KIND_OF_ENDING
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+WRITTEN = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
 class RowsWriter:
@@ -22,8 +23,8 @@ class RowsWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.kind = KIND_OF_ENDING.get(path.suffix.lower())
-        if self.kind is None or path.suffix.lower() in (".txt", ".data", ".tab"):
+        self.kind = WRITTEN.get(path.suffix.lower())
+        if self.kind is None:
             raise SpecError(
                 f"the output {path.name} has an unknown ending", hint=f"one of {listed(['.csv', '.tsv', '.parquet', '.jsonl'])}"
             )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mlpipe.base import expand
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.sources import AnySource
-from mlpipe.sources.base import KIND_OF_ENDING, Rows, Source
+from mlpipe.sources.base import KIND_OF_ENDING, RawRows, Source
 from mlpipe.sources.remote import is_far
 from mlpipe.sources.sql import Sql
 from mlpipe.sources.streams import ENDINGS, open_bytes
@@ -195,13 +195,13 @@ def _adapter() -> TypeAdapter[Any]:
     return TypeAdapter[Any](AnySource)
 
 
-def as_read(settings: Mapping[str, Any]) -> Rows:
+def as_read(settings: Mapping[str, Any]) -> RawRows:
     """A source that gives every cell as it stands. Raises SpecError for settings that its kind does not have."""
     from pydantic import ValidationError
 
     asked = {name: value for name, value in settings.items() if name not in CLEANING}
     try:
-        source: Rows = _adapter().validate_python({**asked, "missing": ()})
+        source: RawRows = _adapter().validate_python({**asked, "missing": ()})
     except ValidationError as fault:
         first = fault.errors()[0]
         name = ".".join(map(str, first["loc"][1:]))
