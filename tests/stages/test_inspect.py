@@ -99,7 +99,7 @@ def test_what_a_person_sees(tmp_path):
         "note",
         "no value",
         "NA",
-        "▇",
+        "█",
         "rows as read: rows.parquet",
     ):
         assert word in done.out, done.out

@@ -11,6 +11,7 @@ from typing import Any
 from mlpipe.base import replace_file
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.spec import RESERVED, load_pipeline
+from mlpipe.stages.init.related import grouped, groups, sample, without_formulas
 from mlpipe.stages.init.split import in_time, split_lines
 from mlpipe.stages.init.target import giveaways, goal
 from mlpipe.stages.init.writer import Findings, pipeline_text
@@ -92,6 +93,13 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     guesses = [_usable(found.judged(column), RESERVED[aim.task]) for column in looks if column != target]
     missing_settings(found, guesses, {target: aim.tokens})
     _in_order(settings, notes, guesses, rows)
+    table = sample(found, settings, target, guesses, numeric_target=aim.task == "regression")
+    entities = groups(table, target)
+    guesses = grouped(guesses, entities)
+    told: list[str] = []
+    if aim.task == "regression":
+        guesses, told = without_formulas(table, guesses, target)
+    del table
     learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime")]
     if not learned:
         faults = [f"{guess.name}: {guess.reason or guess.remark}" for guess in guesses]
@@ -105,9 +113,9 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     words = {guess.name for guess in guesses if guess.kind == "category"}
     leaks = giveaways(source, base, target, learned, words, rows, strip=strip)
     order = in_time(found, guesses)
-    split, told = split_lines(order, stratify=aim.task == "classification" and aim.smallest >= FEWEST_ROWS)
+    split, more = split_lines(order, entities, stratify=aim.task == "classification" and aim.smallest >= FEWEST_ROWS)
     shapes = {column: sparkline(found.histogram(column)) for column in looks}
-    return Findings(name, target, rows, settings, notes, guesses, aim, leaks, shapes, split, told)
+    return Findings(name, target, rows, settings, notes, guesses, aim, leaks, shapes, split, [*told, *more])
 
 
 def _in_order(settings: dict[str, Any], notes: dict[str, list[str]], guesses: list[Guess], rows: int) -> None:

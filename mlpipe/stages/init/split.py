@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlpipe.columns import Column, convert
+from mlpipe.leaks.groups import GroupEvidence
 from mlpipe.stages.look.guess import Guess
 from mlpipe.stages.look.study import Study
 
@@ -105,9 +106,15 @@ def _steps(stacked: np.ndarray) -> tuple[bool, bool]:
     return bool((first < 0).any()), bool((first == 0).any())
 
 
-def split_lines(order: InTime | None, *, stratify: bool) -> tuple[list[str], list[str]]:
+def split_lines(order: InTime | None, entities: Sequence[GroupEvidence], *, stratify: bool) -> tuple[list[str], list[str]]:
     """The lines of `split:` with their comments, and what a person should be told."""
     plain = f"split: {{kind: random, valid: 0.1, test: 0.2{', stratify: true' if stratify else ''}}}"
+    if entities and (order is None or not order.later):
+        first = entities[0]
+        told = f"rows of the same {first.column} are alike ({first.said}): a random split tests on whom it has trained on"
+        split = f"{{kind: group, by: [{_scalar(first.column)}], valid: 0.1, test: 0.2}}"
+        how = f"to know how the model does on others, split by group instead: {split}"
+        return [f"# WARNING: {told}", f"# {how}", plain], [f"{told}; {how}"]
     if order is None:
         return [plain], []
     if not order.later:

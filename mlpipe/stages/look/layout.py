@@ -120,7 +120,12 @@ def _best(sample: str, whole: bool, fixed: dict[str, Any]) -> _Reading | None:
     marks = [fixed["delimiter"]] if "delimiter" in fixed else [*dict.fromkeys([*([likely] if likely else []), *DELIMITERS])]
     readings: list[_Reading] = []
     for mark in marks:
-        tried = [reading for how in _quotings(sample, mark, fixed) if (reading := _read(sample, whole, {**how, "delimiter": mark}, fixed))]
+        plain = _read(sample, whole, {"delimiter": mark}, fixed)
+        spaced = plain is None or any(re.match(' +"', cell) for _, record in plain.records for cell in record)
+        hows = ({**how, "delimiter": mark} for how in _quotings(sample, mark, fixed, spaced=spaced))
+        others = [reading for how in hows if (reading := _read(sample, whole, how, fixed))]
+        behind_blanks = [reading for reading in others if "skip_initial_space" in reading.settings]
+        tried = [*behind_blanks, *([plain] if plain else []), *(reading for reading in others if reading not in behind_blanks)]
         if not tried:
             continue
         good = [reading for reading in tried if reading.strict] or tried
@@ -156,17 +161,15 @@ def _sniffed(sample: str) -> str | None:
     return mark if mark == "" or (mark is not None and len(mark) == 1 and mark.isascii() and not mark.isalnum()) else None
 
 
-def _quotings(sample: str, mark: str, fixed: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Ways in which quotes may be used, the plainest first; only those of which the sample holds a sign."""
+def _quotings(sample: str, mark: str, fixed: dict[str, Any], *, spaced: bool) -> Iterator[dict[str, Any]]:
+    """Ways in which quotes may be used otherwise than plainly; only those of which the sample holds a sign."""
     if {"quote", "escape", "skip_initial_space"} & fixed.keys():
-        yield {}
         return
-    escaped, spaced = '\\"' in sample, bool(re.search(rf'({re.escape(mark)}|^) +"', sample, re.MULTILINE))
+    escaped = '\\"' in sample
     if spaced:
         yield {"skip_initial_space": True}
         if escaped:
             yield {"escape": "\\", "skip_initial_space": True}
-    yield {}
     if escaped:
         yield {"escape": "\\"}
     if '"' in sample:

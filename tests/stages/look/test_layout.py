@@ -44,6 +44,10 @@ def test_quotes_behind_blanks_and_behind_backslashes():
     assert found('a, b\n1, "one ""way"""\n2, "another \\" way"\n') == {"escape": "\\", "skip_initial_space": True}
 
 
+def test_a_quote_behind_a_blank_within_a_cell_changes_nothing():
+    assert found('id,text\n1,"he said, ""yes"""\n2,"x, ""y"" z"\n3, padded\n') == {}
+
+
 def test_single_quotes_enclose_only_where_that_makes_records_even():
     assert found("a,b\n'x, y',1\n'z, w',2\n'u',3\n")["quote"] == "'"
     assert found("a,b\n'tis,1\nit's,2\n'twas,3\ndon't,4\n") == {}
