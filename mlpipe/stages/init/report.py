@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mlpipe.spec import RESERVED, load_pipeline
 from mlpipe.stages.init.related import grouped, groups, sample, without_formulas
 from mlpipe.stages.init.split import in_time, split_lines
 from mlpipe.stages.init.target import giveaways, goal
-from mlpipe.stages.init.writer import Findings, pipeline_text
+from mlpipe.stages.init.writer import MANY_ROWS, Findings, pipeline_text
 from mlpipe.stages.look.dialect import Dialect, dialect
 from mlpipe.stages.look.guess import Guess, short
 from mlpipe.stages.look.picture import sparkline
@@ -22,6 +22,7 @@ from mlpipe.stages.look.study import missing_settings, study
 from mlpipe.stages.look.survey import Look
 
 FEWEST_ROWS = 3
+FEW_VALUES = 12  # of a column of numbers: a quantile map of so few steps is none
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     if aim.task == "regression":
         guesses, told = without_formulas(table, guesses, target)
     del table
+    if rows >= MANY_ROWS:  # enough to know each distribution: mapped to a normal one, neither units nor far values matter
+        guesses = [replace(g, scale="quantile") if g.kind == "numeric" and g.distinct > FEW_VALUES else g for g in guesses]
     learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime")]
     if not learned:
         faults = [f"{guess.name}: {guess.reason or guess.remark}" for guess in guesses]
