@@ -10,6 +10,7 @@ from typing import Any
 from mlpipe.console import console
 from mlpipe.errors import DataError, SpecError
 from mlpipe.stages.look.dialect import Dialect, dialect
+from mlpipe.stages.look.folder import contents, lines
 from mlpipe.stages.look.guess import Guess, holds, short
 from mlpipe.stages.look.picture import sparkline
 from mlpipe.stages.look.study import Study, missing_settings, study
@@ -36,6 +37,9 @@ def inspect(
     cannot be read, with its place.
     """
     base = Path.cwd()
+    if len(data) == 1 and to is None and Path(data[0]).is_dir():
+        inside = contents(Path(data[0]))
+        return Inspection({"folder": inside}, lines(Path(data[0]), inside))
     if to is not None and any(to.exists() and Path(file).exists() and to.samefile(file) for file in data):
         raise SpecError(f"{to} is the file that is read; it would be lost", hint="choose another name for the output")
     seen = dialect(data, None, base, reader, table=table)

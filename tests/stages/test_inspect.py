@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlpipe.errors import DataError, SpecError
+from mlpipe.stages.init import init
 from mlpipe.stages.inspect import inspect
 from tests.helpers import mlpipe
 from tests.odd_files import REFUSED, entries, table
@@ -163,3 +164,21 @@ def test_a_table_of_thousands_of_columns_is_cut_for_people(shared_data):
     assert len(report.found["columns"]) == 9074
     assert len(report.lines) < 500
     assert any("8,874 columns more" in line for line in report.lines)
+
+
+def test_a_folder_is_counted_and_init_says_what_is_in_it(tmp_path):
+    for name in ("cat/a.jpg", "cat/b.JPG", "dog/c.png", "notes.pdf", ".hidden/x.csv"):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_bytes(b"x" * 10)
+    report = inspect([tmp_path / "data"])
+    assert report.found["folder"]["files"] == 4
+    assert report.found["folder"]["sorts"] == {"images": 3, "documents": 1}
+    assert report.found["folder"]["folders"] == {".": 1, "cat": 2, "dog": 1}
+    with pytest.raises(DataError) as caught:
+        init([tmp_path / "data"], "label", output=tmp_path / "x.yaml")
+    assert "cat (2), dog (1)" in str(caught.value)
+    (tmp_path / "data" / "rows.csv").write_text("a\n1\n", encoding="utf-8")
+    assert "*.csv" in inspect([tmp_path / "data"]).lines[-1]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="without files"):
+        inspect([tmp_path / "empty"])

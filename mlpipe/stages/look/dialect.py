@@ -23,12 +23,15 @@ from mlpipe.sources.remote import is_far
 from mlpipe.sources.sql import Sql
 from mlpipe.sources.streams import ENDINGS, open_bytes
 from mlpipe.stages.look.encoding import encoding
+from mlpipe.stages.look.fixed import fixed_width
+from mlpipe.stages.look.folder import refused
 from mlpipe.stages.look.layout import layout
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SAMPLE = 1 << 20
+MOSTLY = 0.95  # with fewer even lines than this a delimiter is none, if columns of fixed width are seen
 SQLITE = b"SQLite format 3\0"
 BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", SQLITE: "sql"}
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -100,7 +103,7 @@ def _relative(name: str, base: Path) -> str:
     if not path.exists():
         raise DataError(f"there is no file {path}", hint="check the path; it is relative to the current folder")
     if path.is_dir():
-        raise DataError(f"{path} is a folder, not a file", hint=f"name its files, such as {path}/*.csv")
+        raise refused(path)
     return Path(os.path.relpath(os.path.abspath(path), base)).as_posix()  # noqa: PTH100 (links stay as they are)
 
 
@@ -252,6 +255,10 @@ def _delimited(settings: dict[str, Any], target: str | None, base: Path, given: 
             settings["encoding"], notes["encoding"] = name, [why]
     sample, whole = _sample(files[0], {**settings, **given}.get("encoding", "utf-8"))
     found = layout(sample, target, whole=whole, fixed=given)
+    if found.even < MOSTLY and not {"delimiter", "header", "kind"} & given.keys() and (cut := fixed_width(sample, target, whole=whole)):
+        more, seen, headless = cut
+        settings |= {"kind": "fixed", **more, **given}
+        return Dialect(*_local(settings, base), {**notes, **seen}, headless=headless)
     settings |= found.settings | given
     notes |= found.notes
     return Dialect(*_local(settings, base), notes, headless=found.headless)

@@ -32,6 +32,7 @@ class Layout:
     settings: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     headless: bool = False
+    even: float = 1.0  # the share of lines that are cut into as many fields as most
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def layout(sample: str, target: str | None, *, whole: bool, fixed: dict[str, Any
     fixed = {name: value for name, value in (fixed or {}).items() if name in Csv.model_fields}
     found = Layout()
     best = _best(sample, whole, fixed)
+    found.even = best.share if best is not None else 0.0
     if best is None:
         found.notes["delimiter"] = ["no mark cuts the lines into fields"]
         if "," in sample and "delimiter" not in fixed:
@@ -245,7 +247,7 @@ def _header(found: Layout, records: list[Record], target: str | None) -> None:
 
 def _name_columns(found: Layout, records: list[Record], target: str | None) -> None:
     """Whether the first record holds names; otherwise the columns are numbered."""
-    if not _has_header(records, target):
+    if not has_header(records, target):
         width = Counter(len(record) for _, record in records).most_common(1)[0][0]
         _without_header(found, records, width)
 
@@ -257,7 +259,7 @@ def _without_header(found: Layout, records: list[Record], width: int) -> None:
     found.notes["header"] = [f"the first line looks like data, not names ({shown}): put the right names here, in order"]
 
 
-def _has_header(records: list[Record], target: str | None) -> bool:
+def has_header(records: list[Record], target: str | None) -> bool:
     """Whether the first record holds names. The target's name settles it; else each column votes."""
     first = [cell.strip() for cell in records[0][1]]
     if target is not None and target.strip() in first:
