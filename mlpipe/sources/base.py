@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -107,11 +108,13 @@ class RawRows(Settings):
 
     def check_names(self, written: str, names: Sequence[str], columns: Sequence[str]) -> None:
         """Raises DataError when a name stands twice, or a wanted column is not among the names of what is called `written`."""
-        twice = {name: [i + 1 for i, other in enumerate(names) if other == name] for name in names if names.count(name) > 1}
+        doubled = [name for name, count in Counter(names).items() if count > 1]
+        twice = {name: [i + 1 for i, other in enumerate(names) if other == name] for name in doubled}
         if twice:
             faults = [f"{name!r} stands in columns {' and '.join(map(str, at))}" for name, at in twice.items()]
             raise DataError(f"{written} names a column twice", faults=faults, hint="rename one of them")
-        absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in names]
+        known = set(names)
+        absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in known]
         if absent:
             what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
             raise DataError(

@@ -7,13 +7,17 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from mlpipe.errors import DataError, SpecError
 from mlpipe.spec import Pipeline, load_pipeline
 from mlpipe.stages.init import InitReport, init
 from mlpipe.stages.init.writer import flow, scalar
 from mlpipe.stages.look.dialect import dialect
+from tests.helpers import CASES, chain
 
 
 def looked(tmp_path: Path, file: Path, target: str = "label", task: str | None = None) -> tuple[InitReport, Pipeline]:
@@ -473,3 +477,21 @@ def test_infinite_cells_leave_a_column_of_numbers_one(tmp_path: Path, cases: Pat
     spec = load_pipeline(report.pipeline).spec
     assert {feature.kind for feature in spec.prepare.features if "x2" in feature.columns} == {"numeric"}
     assert any('"Infinity"' in line and "refuses" in line for line in report.summary)
+
+
+def test_texts_with_gaps_and_a_category_called_nan(tmp_path: Path) -> None:
+    """Case T17: `colour` is a category with 7 missing cells, `nan` stays a value, and no gap is left after encoding."""
+    shutil.copy(CASES / "T17" / "strings.csv", tmp_path / "strings.csv")
+    report = init([tmp_path / "strings.csv"], "label", output=tmp_path / "strings.yaml")
+    spec = load_pipeline(tmp_path / "strings.yaml").spec
+    kinds = {column: feature.kind for feature in spec.prepare.features for column in feature.columns}
+    assert kinds == {"colour": "category", "size": "category", "x": "numeric"}
+    assert any(line.startswith("colour") and " 7 " in line for line in report.summary)
+    outcome = chain(tmp_path / "strings.yaml", tmp_path / "runs", until="prepare")
+    prepared = outcome["prepare"].manifest
+    rows = pa.concat_tables([pq.read_table(prepared.path(f"{name}-rows")) for name in ("train", "valid", "test")])
+    assert rows["colour"].null_count == 7
+    assert "nan" in rows["size"].to_pylist()
+    for split in ("train", "valid", "test"):
+        for file in prepared.path(f"encoded-{split}").glob("*.npy"):
+            assert np.isfinite(np.load(file)).all()

@@ -10,6 +10,7 @@ from typing import Any
 from mlpipe.base import NumberFormat
 from mlpipe.errors import DataError
 from mlpipe.sources.csv import Csv
+from mlpipe.sources.fixed import Fixed
 from mlpipe.stages.look.dialect import Dialect
 from mlpipe.stages.look.guess import Guess, judge, short
 from mlpipe.stages.look.picture import histogram
@@ -62,7 +63,7 @@ def study(seen: Dialect, base: Path) -> Study:
         ]
         looks = _stripped_names({found.name: found.stripped() for found in looks.values()})
     columns = {column: cells(found, rows) for column, found in looks.items()}
-    delimiter = seen.source.delimiter if isinstance(seen.source, Csv) else None
+    delimiter = seen.source.delimiter if isinstance(seen.source, Csv) else " " if isinstance(seen.source, Fixed) else None
     numbers = convention({column: found for column, found in columns.items() if column not in seen.quoted}, delimiter)
     if numbers.form != PLAIN:
         for field in ("decimal", "thousands"):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_DISTINCT = 1_000_000
 TOKENS = ("?", "NA", "N/A", "n/a", "na", "#N/A", "NULL", "null", "Null", "None", "none", "NaN", "nan", "NAN", "-", "--", ".")
 NUMBER_LIKE = re.compile(r"[+-]?(\d+([.,' ]\d+)*\.?|[.,]\d+)([eE][+-]?\d+)?")
+MARKS = ",.' \u00a0\u202f"
+MAYBE_NUMBER = re.compile(rf"[+-]?[0-9{MARKS}]+([eE][+-]?[0-9]+)?")  # in any of the conventions below
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = NumberFormat()
 FORMATS = (
@@ -153,8 +155,13 @@ def convention(columns: Mapping[str, Cells], delimiter: str | None) -> Conventio
         texts = list(column.values)
         if not texts:
             continue
+        if not all(map(MAYBE_NUMBER.fullmatch, texts[:50])):
+            continue
+        marked_somewhere = any(mark in text for text in texts for mark in MARKS)
         for i, form in enumerate(FORMATS):
-            if (i == 0 or delimiter is not None) and _all_numbers(texts, form):
+            if i and not marked_somewhere:  # without a mark every convention reads the same
+                fits[i] |= {name} & fits[0]
+            elif (i == 0 or delimiter is not None) and _all_numbers(texts, form):
                 fits[i].add(name)
     plain, best = fits[0], max(range(len(FORMATS)), key=lambda i: (len(fits[i]), -i))
     marked = sorted(fits[best] - plain)
