@@ -32,7 +32,7 @@ class Limits:
     psi: float = 0.2
     missing: float = 0.05
     unseen: float = 0.05
-    min_rows: int = 200
+    min_rows: int = 100
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def test_the_command_line(run: Path, tmp_path: Path) -> None:
     assert "x" in told["drifted"]
     few = mlpipe("drift", export_of(run), file_of(tmp_path, rows(50, 3, x=0.4)), "--json")
     assert (few.rc, json.loads(few.out)["status"], json.loads(few.out)["drifted"]) == (3, "too few rows", [])
-    assert "50 rows are too few to judge (--min-rows 200)" in few.err
+    assert "50 rows are too few to judge (--min-rows 100)" in few.err
     assert mlpipe("drift", export_of(run), file_of(tmp_path, rows(50, 3, x=0.4)), "--min-rows", "40").rc == 6
     wrong = mlpipe("drift", export_of(run), moved, "--psi", "much")
     assert wrong.rc == 2
