@@ -131,8 +131,8 @@ def test_commands_in_shell_blocks_exist_with_their_options(page: Path) -> None:
 
 
 def test_the_readme_shows_the_tour() -> None:
-    """From init to predict, in order."""
-    assert [words[0] for words in calls(README)][:6] == ["init", "check", "run", "status", "verify", "predict"]
+    """From inspect to predict, in order."""
+    assert [words[0] for words in calls(README)][:7] == ["inspect", "init", "check", "run", "status", "verify", "predict"]
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name)

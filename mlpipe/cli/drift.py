@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
         ] = 0.05,
         min_rows: Annotated[
             int, typer.Option("--min-rows", help="Fewer rows (or values of a column) are shown and not judged.", metavar="N", min=0)
-        ] = 200,
+        ] = 100,
         reader: Annotated[
             list[str] | None, typer.Option("--reader", help="Changes how the rows are read: --reader delimiter=';'.", metavar="NAME=VALUE")
         ] = None,
