@@ -12,7 +12,7 @@ from mlpipe.base import NumberFormat
 from mlpipe.columns import parse_moment
 from mlpipe.errors import DataError
 from mlpipe.sources.base import Source
-from mlpipe.stages.look.survey import Cells, Convention, Look, numbers
+from mlpipe.stages.look.survey import FORMATS, Cells, Convention, Look, numbers
 
 ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uid|uuid|guid|pid|key|pk|no|nr|num|number|index|idx|code|order|rowid|hash)$")
 CODE_NAME = re.compile(r"(^|[^a-z])(id|code|zip|zipcode|postcode|fips|sku)$")
@@ -21,6 +21,8 @@ DATES = ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y",
          "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+FEW = 12  # different values: few enough to be categories, whatever they are
+UNIT = re.compile(r"^([$€£¥]|[A-Z]{3}(?= ))|([%‰$€£¥°]|\b(?<=[\d ])[A-Za-z]{1,3}[²³]?)$")  # of a number: 5 %, € 3, 1.5 kg, 20 EUR
 MANY = 20  # an identifier in fewer rows than this is not told from a value
 
 Kind = Literal["numeric", "category", "datetime", "key", "ignore", "target"]
@@ -63,7 +65,7 @@ def judge(look: Look, column: Cells, seen: Convention, *, quoted: bool, place: t
         tokens = "" if not column.tokens else f" but {', '.join(map(repr, column.tokens))}"
         return Guess(name, "ignore", column.rows, 0, "", holds="nothing", reason=f"no value{tokens} in {column.rows:,} rows")
     missing = column.empty + sum(column.tokens.values())
-    if distinct == 1 and not missing and not look.spilled:
+    if distinct == 1 and not missing and not look.spilled and column.rows > 1:
         only = next(iter(values))
         return Guess(
             name, "ignore", 0, 1, short(only), holds="constant", reason=f"the same value, {short(only)}, in all {column.rows:,} rows"
@@ -156,11 +158,12 @@ def _text(guess: Guess, look: Look, column: Cells, place: tuple[Source, Path]) -
         named = ", ".join(short(text) for text in odd[:3])
         how = f"if {named} mean missing, list them under missing_by_column and make the column numeric"
         return replace(guess, kind="ignore", doubt=True, reason=f"{share:.1%} of the cells are numbers, but {named} are not: {how}")
-    signs = [re.sub(r"^[$€£¥] ?|[ ]?[%$€£¥]$", "", text) for text in texts[:1000]]
-    if any(a != b for a, b in zip(signs, texts, strict=False)) and not numbers(signs, NumberFormat(thousands=","))[1]:
-        return replace(
-            guess, kind="ignore", doubt=True, reason=f"numbers with a sign, such as {short(texts[0])}: take the sign off to use them"
-        )
+    bare = [UNIT.sub("", text).strip() for text in texts[:1000]]
+    if any(a != b for a, b in zip(bare, texts, strict=False)) and any(not numbers(bare, form)[1] for form in FORMATS):
+        if len(texts) <= FEW:
+            return _texts(guess, look, column, remark="numbers with a sign or a unit, kept as categories")
+        how = f"numbers with a sign or a unit, such as {short(texts[0])}: take it off to use them"
+        return replace(guess, kind="ignore", doubt=True, reason=how)
     guess = _texts(guess, look, column)
     if share > 0 and guess.kind == "category" and odd and len(odd) <= 3 and share >= 0.5:
         named = ", ".join(f"{short(text)} ({column.values[text]:,} cells)" for text in odd)
