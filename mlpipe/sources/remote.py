@@ -35,9 +35,9 @@ def refuse_secrets(written: str) -> None:
     """Raises ValueError for a URL with a password in it: it would stand in manifests and messages."""
     plain = ENV.sub("", written)  # what stands in an environment variable is not in the file
     if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*:[^/?#@]+@", plain) or re.search(
-        r"[?&](password|pwd|passwd)=[^&#]+", plain, re.IGNORECASE
+        r"[?&]([a-z-]*(password|passwd|pwd|token|secret|signature|api_?key)|sig)=[^&#]+", plain, re.IGNORECASE
     ):
-        raise ValueError("a password stands in it; put the whole URL into an environment variable and write ${env:NAME}")
+        raise ValueError("a password or a token stands in it; put the whole URL into an environment variable and write ${env:NAME}")
 
 
 @contextmanager

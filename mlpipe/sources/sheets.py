@@ -287,7 +287,7 @@ class _Watch:
             what = f"no name in the header row {row}" if row else "no name in `header`"
             raise DataError(
                 f"{where}: column {letters(column)} has cells ({first}) and {what}",
-                hint="give it a name, or leave it out with `range`",
+                hint="give it a name, leave it out with `range`, or say with `header_row` which row has the names",
             )
         self._refuse_merged(where)
         self._notes(where)

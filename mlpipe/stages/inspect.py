@@ -75,10 +75,11 @@ def _guesses(found: Study) -> tuple[list[Guess], list[str]]:
 
 def _odd(found: Study, guesses: list[Guess]) -> list[str]:
     """What a person should look at."""
-    said = [f"{setting}: {note}" for setting in ("encoding", "header", "skip_lines") for note in found.seen.notes.get(setting, [])
-            if "mark" not in note]  # fmt: skip
+    told = ("encoding", "header", "skip_lines", "quote", "short_rows")
+    said = [f"{name}: {note}" for name in told for note in found.seen.notes.get(name, []) if "mark" not in note]
     said += found.seen.notes.get("strip", [])
     said += [f"{guess.name}: {guess.reason}" for guess in guesses if guess.doubt or guess.holds in ("constant", "nothing")]
+    said += [f"{guess.name}: {guess.warning}" for guess in guesses if guess.warning]
     for guess in guesses:
         if guess.kind == "category" and guess.tokens:
             counts = ", ".join(f"{count:,} cells are {short(token)}" for token, count in guess.tokens.items())

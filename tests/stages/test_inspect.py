@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -182,3 +183,45 @@ def test_a_folder_is_counted_and_init_says_what_is_in_it(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="without files"):
         inspect([tmp_path / "empty"])
+
+
+def test_addresses_of_databases(tmp_path, monkeypatch):
+    """A password on the command line is refused without being said; addresses of SQLite are relative to the folder; one table is taken."""
+    monkeypatch.chdir(tmp_path)
+    with sqlite3.connect(tmp_path / "shop.sqlite") as shop:
+        shop.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, x REAL)")
+        shop.executemany("INSERT INTO sales VALUES (?, ?)", [(i, i / 2) for i in range(30)])
+    shop.close()
+    for name, wanted in (("shop.sqlite", None), ("sqlite:///shop.sqlite", None), ("sqlite:///shop.sqlite", "sales")):
+        assert inspect([name], table=wanted).found["rows"] == 30
+    with sqlite3.connect(tmp_path / "shop.sqlite") as shop:
+        shop.execute("CREATE TABLE clients (id INTEGER)")
+    shop.close()
+    with pytest.raises(DataError, match="several tables") as caught:
+        inspect(["shop.sqlite"])
+    assert caught.value.faults == ["clients", "sales"]
+    monkeypatch.setenv("DB", "sqlite:///shop.sqlite")
+    assert inspect(["${env:DB}"], table="sales").found["source"]["url"] == "${env:DB}"
+    for secret in ("postgresql://u:S3cretPw@h/db", "mysql://h/db?password=S3cretPw", "http://h/x.csv?token=S3cretPw"):
+        with pytest.raises(SpecError, match="environment variable") as refused:
+            inspect([secret], table="t")
+        assert "S3cretPw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [({"delimiter": "ab"}, "delimiter"), ({"encoding": "nope"}, "encoding"), ({"quote": "abc"}, "quote"),
+     ({"skip_lines": -1}, "skip_lines"), ({"foo": 1}, "no setting 'foo'"), ({"path": "y.csv"}, "named on the command line")],
+)  # fmt: skip
+def test_settings_that_cannot_be_are_refused_by_name(tmp_path, setting, said):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(SpecError) as caught:
+        inspect([tmp_path / "x.csv"], reader=setting)
+    assert said in str(caught.value)
+
+
+def test_rows_inside_a_json_document(tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({"data": {"items": [{"a": 1}, {"a": 2}]}}), encoding="utf-8")
+    with pytest.raises(DataError, match="records"):
+        inspect([tmp_path / "x.json"])
+    assert inspect([tmp_path / "x.json"], reader={"records": "data.items"}).found["rows"] == 2

@@ -40,6 +40,7 @@ class Findings:
             found.append(f"{self.goal.missing:,} rows have no {self.target}: prepare stops there unless task.missing_target is `drop`")
         found += [f"{name} {what}" if not what.startswith("a copy") else f"{name} is {what}" for name, what in self.leaks.items()]
         found += [f"{guess.name}: {guess.reason}" for guess in self.guesses if guess.doubt]
+        found += [f"{guess.name}: {guess.warning}" for guess in self.guesses if guess.warning]
         kept: dict[str, list[str]] = {}
         for guess in self.guesses:
             if guess.kind == "category":
@@ -48,7 +49,12 @@ class Findings:
         for token, columns in kept.items():
             cut = ", ".join(columns[:8]) + (f" and {len(columns) - 8} columns more" if len(columns) > 8 else "")
             found.append(f"{short(token)} is kept as a value in {cut}: list it under missing_by_column if it means missing")
-        found += [f"{setting}: {note}" for setting in ("encoding", "header") for note in self.notes.get(setting, []) if "mark" not in note]
+        found += [
+            f"{setting}: {note}"
+            for setting in ("encoding", "header", "skip_lines", "quote", "short_rows")
+            for note in self.notes.get(setting, [])
+            if "mark" not in note
+        ]
         return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from mlpipe.base import expand
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import KIND_OF_ENDING, RawRows, Source
-from mlpipe.sources.remote import is_far
+from mlpipe.sources.remote import is_far, refuse_secrets
 from mlpipe.sources.sql import Sql
 from mlpipe.sources.streams import ENDINGS, open_bytes
 from mlpipe.stages.look.encoding import encoding
@@ -34,6 +35,10 @@ SAMPLE = 1 << 20
 MOSTLY = 0.95  # with fewer even lines than this a delimiter is none, if columns of fixed width are seen
 SQLITE = b"SQLite format 3\0"
 BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", SQLITE: "sql"}
+# an address of a database: SQLAlchemy's own kinds, some well-known others, or any with its driver named behind a +
+DATABASE = re.compile(
+    r"(sqlite|postgres|postgresql|mysql|mariadb|mssql|oracle|duckdb|snowflake|redshift|bigquery|[a-z0-9]+\+[a-z0-9_]+)://"
+)
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 CLEANING = ("missing", "missing_by_column", "strip", "replace")
 
@@ -71,6 +76,14 @@ def dialect(
     given = dict(reader or {})
     if not names:
         raise DataError("no data file was named", hint="mlpipe init DATA --target COLUMN")
+    for name in names:
+        try:
+            refuse_secrets(name)
+        except ValueError as fault:
+            raise SpecError(f"the address of the data cannot be taken: {fault}", hint="mlpipe inspect '${env:NAME}'") from None
+    for setting in ("path", "url"):
+        if setting in given:
+            raise SpecError(f"--reader {setting}: what is read is named on the command line, not here")
     if address := _database(names, base):
         return _answer(address, base, given, table)
     written = [name if _far(name) else _relative(name, base) for name in names]
@@ -110,7 +123,10 @@ def _relative(name: str, base: Path) -> str:
 def _database(names: list[str], base: Path) -> str | None:
     """The address of a database, as it goes into the pipeline file; None when the data are files."""
     first = names[0]
-    if ("://" in first and not is_far(first)) or (first.startswith("${env:") and not is_far(expand(first)) and "://" in expand(first)):
+    scheme = DATABASE.match(expand(first) if first.startswith("${env:") else first)
+    if scheme and first.startswith("sqlite:///"):
+        address = f"sqlite:///{_relative(first.removeprefix('sqlite:///'), base)}"
+    elif scheme:
         address = first
     elif Path(first).is_file() and _begins_with(Path(first), SQLITE):
         address = f"sqlite:///{_relative(first, base)}"
@@ -154,12 +170,14 @@ def _kind(file: Path) -> str:
 
 
 def _is_lines(file: Path) -> bool:
-    """Whether the first line of a file is a whole JSON object."""
+    """Whether the first line of a file is a whole JSON object, and a row rather than a document with the rows inside."""
     with open_bytes(file) as raw:
         try:
-            return isinstance(json.loads(raw.readline()), dict)
+            first = json.loads(raw.readline())
         except ValueError:
             return False
+        nested = isinstance(first, dict) and any(isinstance(value, (list, dict)) for value in first.values())
+        return isinstance(first, dict) and not (nested and not raw.readline().strip())
 
 
 def _quoted(files: list[Path], kind: str, records: str | None) -> frozenset[str]:
@@ -207,10 +225,13 @@ def as_read(settings: Mapping[str, Any]) -> RawRows:
         source: RawRows = _adapter().validate_python({**asked, "missing": ()})
     except ValidationError as fault:
         first = fault.errors()[0]
-        name = ".".join(map(str, first["loc"][1:]))
-        what = first["msg"].removeprefix("Value error, ")
-        known = sorted(_adapter().json_schema()["$defs"].get(str(settings["kind"]).capitalize(), {}).get("properties", {}))
-        raise SpecError(f"--reader {name + ': ' if name else ''}{what[0].lower()}{what[1:]}", hint=did_you_mean(name, known)) from None
+        name, what = ".".join(map(str, first["loc"][1:])), first["msg"].removeprefix("Value error, ")
+        kind = str(settings["kind"])
+        known = sorted(_adapter().json_schema()["$defs"].get(kind.capitalize(), {}).get("properties", {}))
+        if first["type"] == "extra_forbidden":
+            what = f"{kind} has no setting {name!r}"
+            raise SpecError(f"--reader: {what}", hint=did_you_mean(name, known) or f"it has: {listed(known, 30)}") from None
+        raise SpecError(f"--reader {name + ': ' if name else ''}{what[0].lower()}{what[1:]}") from None
     return source
 
 
@@ -233,7 +254,18 @@ def _answer(address: str, base: Path, given: dict[str, Any], table: str | None) 
         settings["table"] = table
     if not {"table", "query", "query_file"} & settings.keys():
         tables = Sql(url=address, query="SELECT 1").tables(base)
-        raise DataError(f"{Path(address).name} has several tables", faults=tables, hint="choose one with --table NAME")
+        if len({name.rpartition(".")[2] for name in tables}) == 1:
+            settings["table"] = tables[0]
+    if not {"table", "query", "query_file"} & settings.keys():
+        if not tables:
+            raise DataError(
+                f"{Path(address).name if address.startswith('sqlite') else 'the database'} has no tables", hint="is it the right one?"
+            )
+        raise DataError(
+            f"{Path(address).name if address.startswith('sqlite') else 'the database'} has several tables",
+            faults=tables,
+            hint="choose one with --table NAME",
+        )
     found = Dialect(*_local(settings, base))
     if notes := found.source.notes:
         found.notes["url"] = list(notes)
@@ -242,6 +274,7 @@ def _answer(address: str, base: Path, given: dict[str, Any], table: str | None) 
 
 def _delimited(settings: dict[str, Any], target: str | None, base: Path, given: dict[str, Any]) -> Dialect:
     notes: dict[str, list[str]] = {}
+    as_read({**settings, **given})  # what is given is checked before it is used
     first_look, _ = _local({**settings, **{name: value for name, value in given.items() if name in ("compression", "sha256")}}, base)
     files = [file for _, file in first_look.files(base)]
     shown = dict(zip(files, [written for written, _ in first_look.files(base)], strict=True))

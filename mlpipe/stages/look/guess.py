@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mlpipe.base import NumberFormat
 from mlpipe.columns import parse_moment
@@ -14,14 +15,20 @@ from mlpipe.errors import DataError
 from mlpipe.sources.base import Source
 from mlpipe.stages.look.survey import FORMATS, Cells, Convention, Look, numbers
 
+if TYPE_CHECKING:
+    import numpy as np
+
 ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uid|uuid|guid|pid|key|pk|no|nr|num|number|index|idx|code|order|rowid|hash)$")
 CODE_NAME = re.compile(r"(^|[^a-z])(id|code|zip|zipcode|postcode|fips|sku)$")
 DATES = ("%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y",
          "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
-         "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")  # fmt: skip
+         "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
+         "%B %d %Y")  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+LATE, LONG = 2040, 60  # a year, and years between two dates, that make one doubt two digits
 FEW = 12  # different values: few enough to be categories, whatever they are
+ACCOUNTING = re.compile(r"^\((.+)\)$")  # a number below zero, in books
 UNIT = re.compile(r"^([$€£¥]|[A-Z]{3}(?= ))|([%‰$€£¥°]|\b(?<=[\d ])[A-Za-z]{1,3}[²³]?)$")  # of a number: 5 %, € 3, 1.5 kg, 20 EUR
 MANY = 20  # an identifier in fewer rows than this is not told from a value
 
@@ -43,6 +50,7 @@ class Guess:
     scale: Literal["standard", "quantile"] = "standard"
     timed: bool = False
     doubt: bool = False  # left out for a reason that a person can settle
+    warning: str = ""  # what a person should look at, though the column is used
     holds: str = ""  # where `kind` does not say it: constant, nothing, identifier, free text
     tokens: Mapping[str, int] = field(default_factory=dict)
 
@@ -110,7 +118,7 @@ def _number(guess: Guess, look: Look, column: Cells, form: NumberFormat) -> Gues
             )
     if whole and named_like_codes(guess.name) and 1 < len(texts) <= present / 2:
         return _texts(guess, look, column, remark="whole numbers, named like codes")
-    if whole and re.search(r"date|day", guess.name, re.IGNORECASE) and longest == 8:
+    if whole and longest == 8 and (len(texts) > 4 or re.search(r"date|day", guess.name, re.IGNORECASE)):
         moments = [parse_moment(text, "%Y%m%d") for text in texts]
         if all(moment is not None for moment in moments) and low > 1900_00_00 and high < 2100_00_00:
             return _dated(replace(guess, kind="datetime", format="%Y%m%d"), column.values)
@@ -124,7 +132,27 @@ def _number(guess: Guess, look: Look, column: Cells, form: NumberFormat) -> Gues
     skewed = abs(skew) > 2 and len(texts) > 12
     if skewed:
         remark = f"skewness {skew:.1f}, hence `scale: quantile`" + (f"; {remark}" if remark else "")
-    return replace(guess, scale="quantile" if skewed else "standard", remark=remark)
+    scale: Literal["standard", "quantile"] = "quantile" if skewed else "standard"
+    return replace(guess, scale=scale, remark=remark, warning=_sentinels(values, column))
+
+
+def _sentinels(values: np.ndarray, column: Cells) -> str:
+    """A value at either end that comes often and lies far from all others, such as -999: it may mean that there is none."""
+    import numpy as np
+
+    order = np.argsort(values)
+    if len(values) < 5:
+        return ""
+    counts = np.array(list(column.values.values()))[order]
+    ordered, texts = values[order], list(column.values)
+    for end, near, far in ((0, 1, -1), (-1, -2, 0)):
+        spread = abs(float(ordered[near] - ordered[far]))
+        gap = abs(float(ordered[end] - ordered[near]))
+        often = counts[end] >= max(3, 0.005 * counts.sum()) and counts[end] >= 2 * np.median(counts)
+        if gap > 2 * spread > 0 and often:
+            text = texts[order[end]]
+            return f"{counts[end]:,} cells are {text}, far from all others: if that means missing, list it under missing_by_column"
+    return ""
 
 
 def _with_infinite(guess: Guess, column: Cells) -> Guess:
@@ -158,7 +186,7 @@ def _text(guess: Guess, look: Look, column: Cells, place: tuple[Source, Path]) -
         named = ", ".join(short(text) for text in odd[:3])
         how = f"if {named} mean missing, list them under missing_by_column and make the column numeric"
         return replace(guess, kind="ignore", doubt=True, reason=f"{share:.1%} of the cells are numbers, but {named} are not: {how}")
-    bare = [UNIT.sub("", text).strip() for text in texts[:1000]]
+    bare = [UNIT.sub("", ACCOUNTING.sub(r"-\1", text)).strip() for text in texts[:1000]]
     if any(a != b for a, b in zip(bare, texts, strict=False)) and any(not numbers(bare, form)[1] for form in FORMATS):
         if len(texts) <= FEW:
             return _texts(guess, look, column, remark="numbers with a sign or a unit, kept as categories")
@@ -222,7 +250,11 @@ def _dates(guess: Guess, column: Cells, place: tuple[Source, Path]) -> Guess | N
     if all(ISO.fullmatch(text) and parse_moment(text, "iso") is not None for text in texts):
         return _dated(replace(shown, kind="datetime", format="iso", shown=_between(sorted(texts))), column.values)
     forms = [date + time for date in DATES for time in TIMES]
-    possible = [form for form in forms if any(parse_moment(text, form) is not None for text in texts[:20])]
+    some = [*texts[:20], *texts[len(texts) // 2 :][:10], *texts[-10:]]
+    possible = [form for form in forms if any(parse_moment(text, form) is not None for text in some)]
+    iso = {text for text in texts if ISO.fullmatch(text) and parse_moment(text, "iso") is not None}
+    if possible and iso and (mixed := _mixed(iso, possible, texts)):
+        return replace(shown, kind="ignore", tokens={}, doubt=True, reason=mixed)
     if not possible:
         return None
     fits = {form: {text for text in texts if parse_moment(text, form) is not None} for form in possible}
@@ -256,6 +288,15 @@ def _dates(guess: Guess, column: Cells, place: tuple[Source, Path]) -> Guess | N
     )
 
 
+def _mixed(iso: set[str], possible: list[str], texts: list[str]) -> str:
+    """What is wrong with dates of which some are ISO and all others of another form; nothing when they are not so."""
+    rest = [text for text in texts if text not in iso]
+    form = next((form for form in possible if rest and all(parse_moment(text, form) is not None for text in rest)), None)
+    if form is None:
+        return ""
+    return f"dates of two forms: {short(min(iso))} is ISO, {short(rest[0])} fits {form}: write them all one way"
+
+
 def _contradiction(name: str, one: str, ones: set[str], other: str, others: set[str], place: tuple[Source, Path]) -> DataError:
     """Names the first line that fits only the one form and the first that fits only the other."""
     source, base = place
@@ -277,9 +318,20 @@ def _contradiction(name: str, one: str, ones: set[str], other: str, others: set[
 
 
 def _dated(guess: Guess, values: Mapping[str, int]) -> Guess:
-    """Whether the times of day say anything."""
+    """The range of the dates, and whether the times of day say anything."""
     timed = any(re.search(r"[1-9]", text[10:] if guess.format == "iso" else "") for text in values) or "%H" in guess.format
-    return replace(guess, timed=timed or "%I" in guess.format, remark=guess.remark or f"every value fits {guess.format}")
+    warning = ""
+    if guess.format and guess.format != "iso":
+        moments = sorted((moment, text) for text in values if (moment := parse_moment(text, guess.format)) is not None)
+        guess = replace(guess, shown=f"{short(moments[0][1], 30)} to {short(moments[-1][1], 30)}")
+        first, last = (datetime(1970, 1, 1) + timedelta(microseconds=m) for m, _ in (moments[0], moments[-1]))  # noqa: DTZ001
+        if "%y" in guess.format and (last.year >= LATE or last.year - first.year > LONG):
+            warning = (
+                f"years of two digits are read as 1969 to 2068: the dates run from {first:%Y-%m-%d} to {last:%Y-%m-%d}."
+                " Write four digits where that is wrong"
+            )
+    remark = guess.remark or f"every value fits {guess.format}"
+    return replace(guess, timed=timed or "%I" in guess.format, remark=remark, warning=guess.warning or warning)
 
 
 def _id_like(name: str) -> bool:

@@ -18,6 +18,8 @@ from mlpipe.stages.look.survey import NUMBER_LIKE
 
 SNIFFED = 100_000  # characters for clevercsv: it takes 0.1 s for them
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+SELDOM = frozenset("^~!#&%*:\x01\x1e\x1f ")  # clevercsv may name them; a minus or a point is never taken for one
+LEAST_BLANK_ROWS = 10  # with as many words in each of them, blanks part columns and not words
 MOST_TITLES = 40  # lines above a header
 READING = frozenset({"delimiter", "quote", "escape", "comment", "skip_lines", "skip_initial_space"})
 YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
@@ -102,7 +104,10 @@ def _short_rows(found: Layout, records: list[Record]) -> None:
 
 def _explain_quoting(found: Layout, best: _Reading) -> None:
     if found.settings.get("quote", "") is None:
-        found.notes["quote"] = ['the sign " does not enclose fields here; without quoting every line has the same number of them']
+        line = next((line for line, record in best.records if any(cell.startswith('"') for cell in record)), best.records[0][0])
+        what = 'the sign " is read as a letter: as a quote it is not closed, or leaves lines uneven'
+        where = f"line {line} is the first where it begins a field; if it is a slip there, mend the line and leave `quote` out"
+        found.notes["quote"] = [f"{what}; {where}"]
     elif "quote" in found.settings:
         found.notes["quote"] = [f"{best.settings['quote']} encloses fields: read so, {best.even:,} of {len(best.records):,} lines are even"]
     if "escape" in found.settings:
@@ -139,16 +144,25 @@ def _best(sample: str, whole: bool, fixed: dict[str, Any]) -> _Reading | None:
         chosen = None
     if "delimiter" not in fixed:
         blanks = _read(sample, whole, {"delimiter": WHITESPACE}, fixed)
-        if blanks and blanks.strict and _by_blanks(blanks, chosen):
+        if blanks and blanks.strict and _by_blanks(sample, blanks, chosen):
             chosen = blanks
     return chosen
 
 
-def _by_blanks(blanks: _Reading, chosen: _Reading | None) -> bool:
-    """Whether runs of blanks part the fields: every line even, and more columns, mostly numbers, than any mark gives."""
-    if blanks.width < 2 or blanks.share < 1 or len(blanks.records) < 2 or blanks.numbers < 0.5:
+def _by_blanks(sample: str, blanks: _Reading, chosen: _Reading | None) -> bool:
+    """Whether runs of blanks part the fields: every line is even, and numbers, aligned columns or a column of numbers show it."""
+    if blanks.width < 2 or blanks.share < 1 or len(blanks.records) < 2:
         return False
-    return chosen is None or (blanks.width > chosen.width and blanks.numbers > chosen.numbers + 0.2)
+    lines = [line for line in sample.splitlines() if line.strip()]
+    aligned = sum("  " in line.rstrip() or line[0] == " " for line in lines) >= 0.3 * len(lines)
+    rows = [record for _, record in blanks.records[1:]]
+    columns = [sum(bool(NUMBER_LIKE.fullmatch(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    telling = blanks.numbers >= 0.5 or (
+        blanks.width > 2 and len(rows) >= LEAST_BLANK_ROWS and (aligned or max(columns, default=0) >= 0.9 * len(rows))
+    )
+    if not telling:
+        return False
+    return chosen is None or (blanks.width > chosen.width and (blanks.numbers > chosen.numbers + 0.2 or chosen.mark in SELDOM))
 
 
 def _sniffed(sample: str) -> str | None:
@@ -160,7 +174,7 @@ def _sniffed(sample: str) -> str | None:
     except (clevercsv.Error, ValueError, IndexError):
         return None
     mark = found.delimiter if found is not None else None
-    return mark if mark == "" or (mark is not None and len(mark) == 1 and mark.isascii() and not mark.isalnum()) else None
+    return mark if mark == "" or mark in {*DELIMITERS, *SELDOM} else None
 
 
 def _quotings(sample: str, mark: str, fixed: dict[str, Any], *, spaced: bool) -> Iterator[dict[str, Any]]:

@@ -42,3 +42,31 @@ def test_whole_numbers_named_like_codes_are_categories(tmp_path):
     for name, holds in (("genreId", "category"), ("country_code", "category"), ("rooms", "number")):
         (tmp_path / "x.csv").write_text("\n".join([f"{name},a,b", *lines]) + "\n", encoding="utf-8")
         assert inspect([tmp_path / "x.csv"]).found["columns"][0]["holds"] == holds
+
+
+@pytest.mark.parametrize(
+    ("values", "holds", "said"),
+    [
+        ([f"{i},50 €" for i in range(40)], "unclear", "unit"),
+        ([f"({i}.25)" if i % 2 else f"{i}.5 $" for i in range(40)], "unclear", "unit"),
+        ([f"2024{i % 12 + 1:02}{i % 28 + 1:02}" for i in range(40)], "date", "%Y%m%d"),
+        ([f"March {i % 28 + 1} 2024" for i in range(40)], "date", "%B %d %Y"),
+        (["2024-01-02" if i % 2 else f"{i % 28 + 1:02}/12/2024" for i in range(60)], "unclear", "two forms"),
+    ],
+)
+def test_evidence(tmp_path, values, holds, said):
+    found = column(tmp_path, values)
+    assert (found["holds"], said in found["evidence"]) == (holds, True), found
+
+
+def test_what_to_look_at(tmp_path):
+    def odd(values: list[str]) -> str:
+        text = "row,value\n" + "".join(f"r{i % 3},{value}\n" for i, value in enumerate(values))
+        (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+        return "\n".join(inspect([tmp_path / "x.csv"]).found["oddities"])
+
+    assert "12 cells are -999, far from all others" in odd([f"{i % 50}" if i % 5 else "-999" for i in range(60)])
+    assert "far from" not in odd([f"{i % 50 * 3}" for i in range(60)])
+    assert "far from" not in odd([f"{2**i}" for i in range(30)] * 2)
+    assert "from 1969-11-12 to 2068-11-11" in odd([f"{i % 28 + 1:02}/11/{(30 + i) % 100:02}" for i in range(95)])
+    assert "two digits" not in odd([f"{i % 28 + 1:02}/11/{i % 5 + 18}" for i in range(95)])

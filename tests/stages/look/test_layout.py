@@ -103,3 +103,20 @@ def test_rows_that_lack_columns_without_a_name():
 def test_what_is_given_is_not_guessed():
     assert found("a;b\n1;2\n3;4\n", delimiter=",") == {}
     assert found("x\ny\n1,2\n3,4\n", skip_lines=2, header=("a", "b")) == {}
+
+
+def test_blanks_part_aligned_columns_with_few_numbers():
+    text = "".join(f"{i:5d}{i * 1.25:9.2f} {'xyz'[i % 3]} 2024-{i % 12 + 1:02d}-{i % 28 + 1:02d} {'pn'[i % 2]}\n" for i in range(100))
+    assert found(text)["delimiter"] == "whitespace"
+    text = "id name time lab\n" + "".join(f"{i} n{i % 4} 10:{i % 60:02}:00 {'pn'[i % 2]}\n" for i in range(100))
+    assert found(text) == {"delimiter": "whitespace"}
+    prose = "text\n" + "".join(f"some {'few' if i % 2 else 'old'} words here\n" for i in range(40))
+    assert found(prose) == {}
+
+
+def test_an_open_quote_is_told_with_its_line():
+    rows = [f"{i},x,p" for i in range(40)]
+    rows[20] = '20,"x,p'
+    seen = layout("a,b,c\n" + "\n".join(rows) + "\n", None, whole=True)
+    assert seen.settings == {"quote": None}
+    assert "line 22" in seen.notes["quote"][0]
