@@ -37,7 +37,7 @@ def refuse_secrets(written: str) -> None:
     if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*:[^/?#@]+@", plain) or re.search(
         r"[?&]([a-z-]*(password|passwd|pwd|token|secret|signature|api_?key)|sig)=[^&#]+", plain, re.IGNORECASE
     ):
-        raise ValueError("a password or a token stands in it; put the whole URL into an environment variable and write ${env:NAME}")
+        raise ValueError("a password stands in it, or a token; put the whole URL into an environment variable and write ${env:NAME}")
 
 
 @contextmanager
