@@ -13,6 +13,8 @@ import numpy as np
 
 from mlpipe.metrics.base import Metric, Outcome, Undefined
 
+SLICE = 1 << 20  # rows
+
 
 class Codes:
     """An outcome in numbers: `truth`, `label` int64 [N]; `scores` float64 [N, classes] that sum to 1; `classes`, unseen last."""
@@ -20,11 +22,17 @@ class Codes:
     def __init__(self, outcome: Outcome) -> None:
         import pyarrow as pa
 
-        found = pa.array(outcome.truth, pa.string()).dictionary_encode()
-        names = found.dictionary.to_pylist()
-        self.classes = [*outcome.classes, *sorted(set(names) - set(outcome.classes))]
+        coded = [  # in slices: the texts of all rows, one after the other, are the largest thing that would be made here
+            pa.array(outcome.truth[start : start + SLICE], pa.string()).dictionary_encode() for start in range(0, len(outcome.truth), SLICE)
+        ]
+        names = {name for part in coded for name in part.dictionary.to_pylist()}
+        self.classes = [*outcome.classes, *sorted(names - set(outcome.classes))]
         number = {name: i for i, name in enumerate(self.classes)}
-        self.truth = np.array([number[name] for name in names], dtype=np.int64)[found.indices.to_numpy()]
+        self.truth = np.empty(len(outcome.truth), dtype=np.int64)
+        for i, part in enumerate(coded):
+            table = np.array([number[name] for name in part.dictionary.to_pylist()], dtype=np.int64)
+            self.truth[i * SLICE : i * SLICE + len(part)] = table[part.indices.to_numpy()]
+        del coded
         self.scores = np.zeros((len(self.truth), len(self.classes)))
         self.scores[:, : len(outcome.classes)] = outcome.scores
         self.scores /= self.scores.sum(axis=1, keepdims=True)
