@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
@@ -63,6 +65,17 @@ def read_tensors(folder: Path) -> dict[str, np.ndarray]:
                 raise IntegrityError(f"{file} is no tensor: {fault}", hint="run prepare again with --force") from None
         found[file.stem] = array
     return found
+
+
+def release(arrays: Mapping[str, np.ndarray]) -> None:
+    """Lets go of the pages of mapped tensors: they count as this process's memory, and stay in the system's cache of the file.
+
+    Arrays that are no memory maps are left alone, as is everything on a system that has no such call.
+    """
+    for array in arrays.values():
+        pages = getattr(array, "_mmap", None)
+        if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)
 
 
 def check_finite(name: str, tensor: np.ndarray, schema: Schema) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from mlpipe.metrics.classification import confusion
 from mlpipe.schema import Schema, load_schema
 from mlpipe.spec import Gate, Pipeline
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
-from mlpipe.stages.encoded import read_tensors
+from mlpipe.stages.encoded import read_tensors, release
 from mlpipe.tasks.classification import FittedClassification
 
 if TYPE_CHECKING:
@@ -60,12 +60,17 @@ class Evaluate(Stage):
         schema = load_schema(prepare.path("schema"))
         arrays = read_tensors(prepare.path("encoded-test"))
         scores, digest = score_frozen(train, schema, arrays, spec.evaluate.batch_size, spec.train.threads, context.pipeline.base)
-        table = pq.read_table(prepare.path("test-rows"), columns=list(dict.fromkeys([*schema.keys, schema.task.target])))
-        truth = schema.task.truth(table.column(schema.task.target).combine_chunks())
+        target = schema.task.target
+        texts = [target] if _classes(schema) else []
+        column = pq.read_table(prepare.path("test-rows"), columns=[target], read_dictionary=texts).column(0)
+        truth = np.concatenate([schema.task.truth(chunk) for chunk in column.chunks])
+        del column
         report = evaluation(Outcome(truth, scores, _classes(schema)), schema, spec.metrics, spec.evaluate.gates)
         write_json(out / "metrics.json", report)
         del truth  # it has done its work, and is one of the large things here
-        content = _write_predictions(_predictions(table, schema, scores), out / "predictions.parquet")
+        names = list(dict.fromkeys([*schema.keys, target]))
+        parts = in_slices(pq.ParquetFile(prepare.path("test-rows")).iter_batches(batch_size=WRITTEN_ROWS, columns=names), WRITTEN_ROWS)
+        content = _write_predictions(_predictions(parts, schema, scores), out / "predictions.parquet")
         failed = [gate for gate in report["gates"] if not gate["passed"]]
         for line in metric_lines(report):
             console.say(f"  {line}")
@@ -79,7 +84,7 @@ class Evaluate(Stage):
 def score_frozen(
     train: Manifest, schema: Schema, arrays: Mapping[str, np.ndarray], batch_size: int, threads: int, base: Path
 ) -> tuple[np.ndarray, str]:
-    """Scores [N, classes] or [N, 1] as float64 with frozen weights, and the weights' digest.
+    """Scores with frozen weights, float32 [N, classes] or float64 [N, 1], and the weights' digest.
 
     Raises IntegrityError when the weights are not those of the manifest, or when scoring changed them.
     """
@@ -97,8 +102,9 @@ def score_frozen(
     if before != recorded:
         raise IntegrityError("the weights are not those that the manifest of train names", hint="run mlpipe train again")
     tensors = as_torch({name: array for name, array in arrays.items() if name != "target"}, torch.device("cpu"))
+    outputs = outputs_of(net, tensors, batch_size, lambda: release(arrays))
     with torch.inference_mode():
-        scores: np.ndarray = schema.task.activate(outputs_of(net, tensors, batch_size)).numpy().astype(np.float64)
+        scores: np.ndarray = schema.task.activate(outputs).numpy()
     if digest_of(net.state_dict()) != before:
         raise IntegrityError(
             "scoring changed the weights: a module writes to its own state in evaluation mode", hint="mend the model's code"
@@ -171,13 +177,33 @@ def gate_line(gate: Mapping[str, Any]) -> str:
     return f"gate {'passed' if gate['passed'] else 'FAILED'}: {gate['metric']} {gate['bound']} {limit}: {told}"
 
 
-def _predictions(table: pa.Table, schema: Schema, scores: np.ndarray) -> Iterator[pa.RecordBatch]:
+def in_slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly `rows`, however they were cut before; the last may have fewer."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            whole = pa.Table.from_batches(held)
+            yield from whole.slice(0, rows).combine_chunks().to_batches()
+            held = whole.slice(rows).to_batches()
+            count -= rows
+    if count:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _predictions(parts: Iterable[pa.RecordBatch], schema: Schema, scores: np.ndarray) -> Iterator[pa.RecordBatch]:
     """Key columns, target, prediction, and for classes a score each, some rows at a time."""
     import pyarrow as pa
 
-    for start in range(0, len(scores), WRITTEN_ROWS):
-        part, mine = table.slice(start, WRITTEN_ROWS).combine_chunks(), scores[start : start + WRITTEN_ROWS]
-        columns = {name: part.column(name).combine_chunks() for name in part.column_names}
+    start = 0
+    for part in parts:
+        mine = scores[start : start + part.num_rows]
+        start += part.num_rows
+        columns = dict(zip(part.schema.names, part.columns, strict=True))
         yield pa.record_batch({**columns, **prediction_columns(schema.task.decode(mine), mine, _classes(schema))})
 
 

@@ -189,19 +189,29 @@ class _Exporting:
 
         encoder, plain = Encoder(self.encoder, self.schema.columns), session(self.encoder)
         tests, small, awkward = (Parity(self.target.tolerance) for _ in range(3))
-        exported, trained, truth = [], [], []
+        # float32 holds what a classifier gives, half the size; numbers are float64
+        count, width = self.evaluate.results["n"], len(self.classes) or 1
+        exported, trained = (np.empty((count, width), np.float32 if self.classes else np.float64) for _ in range(2))
+        truth: list[np.ndarray] = []
+        at = 0
         with console.progress("parity", self.evaluate.results["n"]) as bar:
             for batch in self._test_rows():
                 scores, labels = self.exported(feed(batch, self.schema.columns))
                 expected = self._trained(encoder(batch))
                 tests.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
-                exported.append(scores)
-                trained.append(expected)
+                if scores.shape != expected.shape:
+                    raise ParityError(
+                        f"the exported model gives scores {scores.shape}, the trained one {expected.shape}",
+                        hint="is the model's code the one it was trained with?",
+                    )
+                exported[at : at + len(scores)], trained[at : at + len(scores)] = scores, expected
+                at += len(scores)
                 truth.append(self.schema.task.truth(batch.column(self.schema.task.target)))
                 bar.advance(batch.num_rows)
         few = feed(first.slice(0, SMALL), self.schema.columns)
-        expected = trained[0][:SMALL]
-        changes = self._metric_changes(np.concatenate(truth), np.concatenate(exported), np.concatenate(trained))
+        expected = trained[:SMALL].astype(np.float64)
+        changes = self._metric_changes(np.concatenate(truth), exported, trained)
+        del exported, trained, truth
         for size in BATCHES:
             scores, labels = in_batches(self.exported, few, size)
             small.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))

@@ -19,7 +19,7 @@ from mlpipe.metrics.base import Outcome, measured
 from mlpipe.schema import Schema, load_schema
 from mlpipe.spec import Pipeline
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
-from mlpipe.stages.encoded import read_tensors
+from mlpipe.stages.encoded import read_tensors, release
 from mlpipe.stopping import NAMES, stopper
 from mlpipe.tasks.classification import FittedClassification
 
@@ -87,10 +87,17 @@ class _Training:
         self.device = pick_device(self.spec.device)
         self.arrays = read_tensors(prepare.path("encoded-train"))
         self.train = as_torch(self.arrays, self.device)
-        self.valid = as_torch(read_tensors(prepare.path("encoded-valid")), self.device) if prepare.has("encoded-valid") else None
+        self.valid_arrays = read_tensors(prepare.path("encoded-valid")) if prepare.has("encoded-valid") else {}
+        self.valid = as_torch(self.valid_arrays, self.device) if self.valid_arrays else None
+        self.release()  # on an accelerator lie copies
         self.higher = self.spec.monitor != "loss" and METRICS[self.spec.monitor].higher_is_better
         if len(self.train["target"]) < 2:
             raise TrainingError(f"{len(self.train['target'])} train rows are too few to train on")
+
+    def release(self) -> None:
+        """Lets go of the pages of train and valid tensors."""
+        release(self.arrays)
+        release(self.valid_arrays)
 
     # ---- building
 
@@ -126,7 +133,7 @@ class _Training:
         from mlpipe.training.loop import Run
 
         net = build_net(model, self.schema, arguments, self.seed).to(self.device)
-        return Run(net, self.schema.task.loss, self.train, self.recipe(epochs), self.device)
+        return Run(net, self.schema.task.loss, self.train, self.recipe(epochs), self.device, release=self.release)
 
     # ---- looking at the valid rows
 
@@ -137,7 +144,7 @@ class _Training:
         if self.valid is None:
             return None, None
         inputs = {name: tensor for name, tensor in self.valid.items() if name != "target"}
-        outputs, target = outputs_of(run.net, inputs, EVAL_ROWS), self.valid["target"].cpu()
+        outputs, target = outputs_of(run.net, inputs, EVAL_ROWS, self.release), self.valid["target"].cpu()
         known = target >= 0 if isinstance(self.schema.task, FittedClassification) else target == target
         weights = run.recipe.class_weights
         if not bool(known.any()):

@@ -87,7 +87,7 @@ class FittedClassification(FittedTask):
     def baseline(self, rows: int) -> np.ndarray:
         """The train shares of the classes, for every row."""
         shares = np.array(self.counts, dtype=np.float64) / sum(self.counts)
-        return np.tile(shares, (rows, 1))
+        return np.broadcast_to(shares, (rows, len(shares)))  # one row, shown many times
 
     def summary(self) -> dict[str, Any]:
         """Rows of each class in train."""

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from mlpipe.errors import TrainingError
-from mlpipe.training.batches import Tensors, batch_bounds, epoch_order, in_order, taken
+from mlpipe.training.batches import Tensors, batch_bounds, batches, epoch_order, in_order, nothing
 from mlpipe.training.optimisers import AdamW, Constant, Cosine, OneCycle, Sgd
 from mlpipe.training.randomness import derived, seed_all
 
@@ -69,13 +69,12 @@ class Run:
     device: torch.device
     position: Position = field(default_factory=Position)
     on_step: Callable[[], None] = lambda: None
+    release: Callable[[], None] = nothing  # lets go of the pages of mapped train tensors
 
     def __post_init__(self) -> None:
         fused = self.device.type in ("cpu", "cuda", "mps", "xpu")
         self.optimiser = self.recipe.optimiser.build(self.net.parameters(), fused)
-        self.inputs = {name: tensor for name, tensor in self.train.items() if name != "target"}
-        self.target = self.train["target"]
-        self.rows = int(self.target.shape[0])
+        self.rows = int(self.train["target"].shape[0])
         self.bounds = batch_bounds(self.rows, self.recipe.batch_size)
         self.updates = math.ceil(len(self.bounds) / self.recipe.accumulate)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.recipe.precision == "16")
@@ -96,9 +95,9 @@ class Run:
         net.train()
         losses: list[tuple[int, torch.Tensor]] = []
         rate = recipe.optimiser.lr
-        for step in range(position.step, len(self.bounds)):
-            start, end = self.bounds[step]
-            index = order[start:end]
+        gathered = batches(self.train, order, self.bounds[position.step :], self.release)
+        for step, batch in enumerate(gathered, position.step):
+            (start, end), target = self.bounds[step], batch.pop("target")
             seed_all(derived(recipe.seed, "step", number, step))
             group = step // recipe.accumulate
             first, last = group * recipe.accumulate, min((group + 1) * recipe.accumulate, len(self.bounds)) - 1
@@ -106,8 +105,8 @@ class Run:
             for settings in self.optimiser.param_groups:
                 settings["lr"] = rate
             with self.autocast():
-                outputs = net(**taken(self.inputs, index))
-            loss = self.loss(outputs.float(), self.target.index_select(0, index), recipe.class_weights)
+                outputs = net(**batch)
+            loss = self.loss(outputs.float(), target, recipe.class_weights)
             losses.append((step, loss.detach()))
             if step == first:
                 self.optimiser.zero_grad(set_to_none=True)
@@ -177,13 +176,23 @@ def autocast(device: torch.device, precision: str) -> Any:
     return torch.autocast(device.type, dtype=torch.bfloat16 if precision == "bf16" else torch.float16)
 
 
-def outputs_of(net: nn.Module, inputs: Tensors, batch_size: int) -> torch.Tensor:
-    """Network outputs of all rows, float32 [N, outputs] on the CPU: evaluation mode, no gradients, in batches."""
+def outputs_of(net: nn.Module, inputs: Tensors, batch_size: int, release: Callable[[], None] = nothing) -> torch.Tensor:
+    """Network outputs of all rows, float32 [N, outputs] on the CPU: evaluation mode, no gradients, in batches.
+
+    `release` lets go of the pages of mapped inputs.
+    """
     training = net.training
     net.eval()
     try:
         with torch.inference_mode():
-            return torch.cat([net(**batch).float().cpu() for batch in in_order(inputs, batch_size)])
+            found, at = torch.empty(0), 0
+            for batch in in_order(inputs, batch_size, release):
+                part = net(**batch).float().cpu()
+                if not at:
+                    found = torch.empty((next(iter(inputs.values())).shape[0], *part.shape[1:]))
+                found[at : at + len(part)] = part
+                at += len(part)
+            return found
     finally:
         net.train(training)
 
