@@ -15,7 +15,8 @@ from typing import Any
 from bench import results
 from bench.workspace import DATA, Workspace
 
-NAMES = ("startup", "prepare", "train", "cycle", "predict")
+NAMES = ("startup", "prepare", "train", "cycle", "predict", "scale")
+ONLY_NAMED = ("scale",)  # takes minutes and gigabytes of disk
 
 
 def main(names: list[str]) -> int:
@@ -30,7 +31,7 @@ def main(names: list[str]) -> int:
     fresh: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="mlpipe-bench-") as folder:
         work = Workspace(Path(folder))
-        for name in names or NAMES:
+        for name in names or [name for name in NAMES if name not in ONLY_NAMED]:
             load, began = os.getloadavg()[0], time.perf_counter()
             date = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
             section = importlib.import_module(f"bench.{name}").bench(work)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("mlpipe", "numpy", "pandas", "pyarrow", "torch", "onnx", "onnxruntime", "scikit-learn")
+PACKAGES = ("mlpipe", "numpy", "pandas", "pyarrow", "torch", "onnx", "onnxruntime", "scikit-learn", "polars", "duckdb")
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _ranking(name: str) -> Callable[[Codes], float]:
         c.two_sided()
         function: Any = getattr(sklearn.metrics, name)
         columns = [1] if c.binary else list(c.labels)
-        return float(np.mean([function(c.truth == k, c.column(k)) for k in columns]))
+        return float(np.mean([function(c.truth == k, c.column(int(k))) for k in columns]))
 
     return compute
 
