@@ -78,12 +78,14 @@ class Fresh(ColumnCheck):
         age = (at - then) / 1e6
         if age <= float(number) * SECONDS[unit]:
             return None
-        return f"the newest {column!r} is {newest}, {_span(age)} before {self.as_of or f'now ({now})'}; allowed is {self.max_age}"
+        old = _span(age / SECONDS[unit], float(number))
+        return f"the newest {column!r} is {newest}, {old}{unit} before {self.as_of or f'now ({now})'}; allowed is {self.max_age}"
 
 
-def _span(seconds: float) -> str:
-    unit = next((unit for unit in ("d", "h", "m") if seconds >= 2 * SECONDS[unit]), "s")
-    return f"{seconds / SECONDS[unit]:,.1f}{unit}"
+def _span(age: float, bound: float) -> str:
+    """An age in the unit of its bound, with digits enough to see that it is beyond it."""
+    texts = (f"{age:.{digits}f}".rstrip("0").rstrip(".") for digits in range(1, 10))
+    return next((text for text in texts if float(text) > bound), f"{age}")
 
 
 class FreshTally(Tally):

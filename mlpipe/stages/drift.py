@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from mlpipe.base import read_json
 from mlpipe.columns import Column, text_counts
 from mlpipe.console import console
-from mlpipe.errors import DataError, IntegrityError, NotReadyError
+from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError
 from mlpipe.metrics.shift import chi_square, kolmogorov_smirnov, psi
 from mlpipe.sources.base import Source
 from mlpipe.stages.ahead import ahead
@@ -89,6 +90,9 @@ def drift(export: Path, rows: Path, *, limits: Limits = Limits(), reader: Mappin
     `reader` changes how the file is read. Raises NotReadyError for a folder that is no export, IntegrityError for one that
     was changed, DataError for rows that cannot be read or lack a column.
     """
+    for name, limit in asdict(limits).items():
+        if not math.isfinite(limit) or limit < 0:
+            raise SpecError(f"--{name.replace('_', '-')} {limit} is no limit", hint="a number from 0 on")
     contract = contract_of(export)
     profile = _profile(export)
     columns = {entry["name"]: Column.model_validate(entry["column"]) for entry in contract["inputs"]}
@@ -186,7 +190,11 @@ class _Text:
         if self.known is None:
             return None, None
         before = int(self.then.sum())
-        return (self.profile.get("rare", 0) / before if before else 0.0), (self.unseen / present if present else 0.0)
+        then = self.profile.get("rare", 0) / before if before else 0.0
+        held = self.profile.get("held_out", {"rows": 0})  # rows that did not choose the codes: what new ones are like
+        if held["rows"]:
+            then = max(then, held["without_code"] / held["rows"])
+        return then, (self.unseen / present if present else 0.0)
 
 
 class _Number:
@@ -263,7 +271,11 @@ def _judged(name: str, role: Literal["feature", "target"], tally: _Text | _Numbe
         if index is not None and index > limits.psi:
             reasons.append(f"PSI {index:.3f}, above {limits.psi:.3g}")
         if before is not None and after is not None and after - before > limits.unseen:
-            what = "beyond the range of the train rows" if tally.kind == "number" else "values that training did not see"
+            what = (
+                "beyond the range of the train rows"
+                if tally.kind == "number"
+                else "values without a code of their own (never seen, or seldom)"
+            )
             reasons.append(f"{after:.1%} {what} (then {before:.1%}), more than {limits.unseen:.3g} apart")
     verdict: Verdict = "drift" if reasons else "moves on" if tally.kind == "timestamp" else "steady" if enough else "few values"
     if role == "target" and not present and not reasons:

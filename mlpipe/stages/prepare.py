@@ -34,7 +34,7 @@ from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoded import TensorWriter, check_finite
 from mlpipe.stages.inputs import remove_old_copies, source_inputs
 from mlpipe.stages.leaking import Leaks
-from mlpipe.stages.profile import profile_column
+from mlpipe.stages.profile import add_held_out, profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
 from mlpipe.stages.strangers import Strangers
 from mlpipe.stages.watch import Watch, judge_fresh
@@ -101,8 +101,10 @@ class _Preparation:
         encoder = self._encoder(features)
         (self.out / "encoder.onnx").write_bytes(encoder)
         write_json(self.out / "schema.json", schema.as_dict())
-        write_json(self.out / "profile.json", profile)
         encoded, unseen = self._encode(encoder, schema, {name: digests[name].rows for name in SPLITS})
+        held: tuple[Split, ...] = ("valid",) if self.spec.prepare.test else ("valid", "test")
+        add_held_out(profile, {name: digests[name].rows for name in held}, unseen)
+        write_json(self.out / "profile.json", profile)
         self.notes += self.watch.notes
         told = list(self.notes)  # what a leak says at its level is a warning, not said twice
         leaks = self.leaks.settle(schema, self.out, self.notes)

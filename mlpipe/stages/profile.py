@@ -7,6 +7,7 @@ common values. A value that stands once, or is longer than 100 characters, is no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,3 +86,14 @@ def _numbers(numbers: np.ndarray) -> dict[str, Any]:
             "upto": np.searchsorted(numbers, knots, side="right").tolist(),
         },
     }
+
+
+def add_held_out(profile: dict[str, Any], rows: Mapping[str, int], unseen: Mapping[str, Any]) -> None:
+    """Adds to each text column how many held-out rows have a value without a code of its own: what new rows are to be measured by.
+
+    The train rows chose the codes, so that fewer of them have none. `rows` by split; `unseen` as `Strangers.told` gives it.
+    """
+    for name, column in profile["columns"].items():
+        if column["kind"] == "text":
+            without = sum(unseen.get(split, {}).get(name, {}).get("rows", 0) for split in rows)
+            column["held_out"] = {"rows": sum(rows.values()), "without_code": without}

@@ -280,7 +280,7 @@ def test_what_is_too_old_fails_also_when_nothing_changed(tmp_path: Path, monkeyp
     monkeypatch.setattr(watch, "_now", lambda: "2024-05-01T00:00:01+00:00")
     with pytest.raises(DataError, match="the data are too old") as fault:
         chain(file, tmp_path / "runs", until="prepare")
-    assert "the newest 'day' is 2024-04-29T00:00:00, 2.0d before now (2024-05-01T00:00:01+00:00); allowed is 2d" in str(fault.value)
+    assert "the newest 'day' is 2024-04-29T00:00:00, 2.00001d before now (2024-05-01T00:00:01+00:00); allowed is 2d" in str(fault.value)
     assert manifests_of(tmp_path / "runs/small") == bytes_before
     with pytest.raises(DataError, match="allowed is 2d"):
         chain(file, tmp_path / "runs", until="prepare", force=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from mlpipe.errors import DataError, IntegrityError, NotReadyError
+from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError
 from mlpipe.manifest import load
 from mlpipe.stages.drift import ColumnDrift, Limits, drift
 from mlpipe.stages.verify import verify
-from tests.helpers import chain, mlpipe, small_settings, write_pipeline
+from tests.helpers import chain, mlpipe, small, small_settings, write_pipeline
 
 HEAD = "id,x,c,day,y"
 
@@ -111,7 +111,7 @@ def test_rows_of_the_same_kind_have_not_drifted(run: Path, tmp_path: Path) -> No
         ({"x": 0.4}, "x", "beyond the range of the train rows"),
         ({"gaps": 0.4}, "x", "missing "),
         ({"weights": [8, 1, 1]}, "c", "PSI"),
-        ({"values": ["M", "F", "K"]}, "c", "values that training did not see"),
+        ({"values": ["M", "F", "K"]}, "c", "values without a code of their own"),
     ],
 )
 def test_a_column_that_moved_is_named_first(run: Path, tmp_path: Path, shift: dict[str, Any], column: str, reason: str) -> None:
@@ -238,3 +238,28 @@ def test_neither_torch_nor_pandas_nor_a_model_is_loaded(run: Path, tmp_path: Pat
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_rows_that_training_had_do_not_drift_whatever_is_rare(tmp_path: Path) -> None:
+    """A category with hundreds of values, most below min_count: rows that did not choose the codes have more without one."""
+    rng = random.Random(5)
+
+    def write(name: str, values: int) -> Path:
+        lines = [f"c{rng.randrange(values)},{rng.random():.3f},{rng.choice('pn')}" for _ in range(1000)]
+        (tmp_path / name).write_text("\n".join(["hc,v,lab", *lines]) + "\n", encoding="utf-8")
+        return tmp_path / name
+
+    data = write("hc.csv", 300)
+    features = [{"kind": "numeric", "columns": ["v"]}, {"kind": "category", "columns": ["hc"], "min_count": 3}]
+    source = {"kind": "csv", "path": "hc.csv"}
+    file = small(tmp_path, task__target="lab", prepare__source=source, prepare__features=features)
+    export = chain(file, tmp_path / "runs")["export"].manifest.folder
+    assert drift(export, data).drifted == []
+    assert drift(export, write("again.csv", 300)).drifted == []
+    assert [column.column for column in drift(export, write("other.csv", 900)).drifted] == ["hc"]
+
+
+@pytest.mark.parametrize("limits", [{"psi": float("nan")}, {"missing": float("inf")}, {"unseen": -1.0}])
+def test_limits_that_are_none(run: Path, limits: dict[str, float]) -> None:
+    with pytest.raises(SpecError, match="is no limit"):
+        drift(export_of(run), Path("rows.csv"), limits=Limits(**limits))
