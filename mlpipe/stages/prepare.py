@@ -36,6 +36,7 @@ from mlpipe.stages.inputs import remove_old_copies, source_inputs
 from mlpipe.stages.leaking import Leaks
 from mlpipe.stages.profile import add_held_out, profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
+from mlpipe.stages.shares import check_splits
 from mlpipe.stages.strangers import Strangers
 from mlpipe.stages.watch import Watch, judge_fresh
 from mlpipe.tasks import AnyFittedTask
@@ -286,14 +287,9 @@ class _Preparation:
         files = listed([written for written, _ in self.source.files(self.base)], 3)
         if not self.read:
             raise DataError(f"{files} has a header and no rows" if self.read == 0 else files, hint="is it the right file?")
-        wanted = {"train": True, "valid": self.spec.prepare.split.valid > 0, "test": True}
-        empty = [name for name in SPLITS if wanted[name] and not rows[name]]
-        if empty:
-            sizes = ", ".join(f"{name} {count:,}" for name, count in rows.items())
-            raise DataError(
-                f"the split {empty[0]!r} is empty: {sum(rows.values()):,} rows of {files} became {sizes}",
-                hint="more rows, larger shares under prepare.split (valid: 0 does without), or a test source of its own",
-            )
+        used = [*self.spec.feature_columns(), self.target]
+        if told := check_splits(self.spec.prepare, rows, files, used, self.out):
+            self.notes.append(told)
 
     # ---- fitting, on train rows only
 
