@@ -23,10 +23,11 @@ WORDS = [{"kind": "category", "columns": ["a", "b"]}]
 def test_few_different_rows_are_named(tmp_path):
     rng = random.Random(1)
     rows = [f"{rng.choice('xy')},u,{i},{rng.choice('pn')}" for i in range(2000)]
-    notes = " ".join(prepared(tmp_path, rows, WORDS)["notes"])
+    asked = {"kind": "random", "valid": 0, "test": 0.4}  # what four kinds of rows cannot give
+    notes = " ".join(prepared(tmp_path, rows, WORDS, prepare__split=asked)["notes"])
     assert "2,000 rows have only 4 different rows in the columns of features and target" in notes
     assert "asked for" in notes
-    keyed = prepared(tmp_path, rows, WORDS, prepare__split={"kind": "random", "valid": 0.1, "test": 0.2, "key": ["row"]})
+    keyed = prepared(tmp_path, rows, WORDS, prepare__split={**asked, "key": ["row"]})
     assert "different rows" not in " ".join(keyed["notes"])
 
 
