@@ -117,8 +117,15 @@ class RawRows(Settings):
         absent = [name for name in dict.fromkeys((*columns, *self.missing_by_column, *self.replace)) if name not in known]
         if absent:
             what = f"column {absent[0]!r} is" if len(absent) == 1 else f"columns {', '.join(map(repr, absent))} are"
+            mark = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+            other = (
+                f"its header is one name with {mark!r} in it: set `delimiter` (predict and drift: --reader delimiter='{mark}')"
+                if mark
+                else None
+            )
             raise DataError(
-                f"{what} not in {written} (it has: {listed(names)})", hint=did_you_mean(absent[0], names) or "is it the right file?"
+                f"{what} not in {written} (it has: {listed(names)})",
+                hint=other or did_you_mean(absent[0], names) or "is it the right file?",
             )
 
     def aliases(self, column: str) -> dict[str, str]:

@@ -138,6 +138,8 @@ def contract_of(export: Path) -> dict[str, Any]:
 
 def source_of(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) -> Source:
     """The recorded reader on this file; its kind is the file's own where the ending says so."""
+    if not rows.exists():
+        raise DataError(f"there is no file {rows}", hint="check the path; it is relative to the current folder")
     suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED_ENDINGS]
     recorded = dict(contract["reader"])
     kind = changes.pop("kind", None) or (KIND_OF_ENDING.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]

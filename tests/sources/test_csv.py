@@ -424,3 +424,7 @@ def test_a_carriage_return_outside_quotes_cuts_no_row_in_silence(tmp_path):
 
 def test_a_zero_byte_is_a_character(tmp_path):
     assert read(tmp_path, "a,b\n\0,2\n", ["a", "b"]) == [("\0", "2")]
+
+
+def test_another_delimiter_is_suggested_where_the_header_is_one_name(tmp_path):
+    refused(tmp_path, "a;b;c\n1;2;3\n", ["a", "b"], "--reader delimiter=';'")
