@@ -137,9 +137,11 @@ def _ranking(name: str) -> Callable[[Codes], float]:
         import sklearn.metrics
 
         c.two_sided()
+        columns = [1] if c.binary else c.labels.tolist()
+        if name == "roc_auc_score":  # what that does for two classes, without its copies of the labels
+            return float(np.mean([sklearn.metrics.auc(*sklearn.metrics.roc_curve(c.truth == k, c.column(k))[:2]) for k in columns]))
         function: Any = getattr(sklearn.metrics, name)
-        columns = [1] if c.binary else list(c.labels)
-        return float(np.mean([function(c.truth == k, c.column(int(k))) for k in columns]))
+        return float(np.mean([function(c.truth == k, c.column(k)) for k in columns]))
 
     return compute
 

@@ -192,7 +192,7 @@ class _Exporting:
         # float32 holds what a classifier gives, half the size; numbers are float64
         count, width = self.evaluate.results["n"], len(self.classes) or 1
         exported, trained = (np.empty((count, width), np.float32 if self.classes else np.float64) for _ in range(2))
-        truth: list[np.ndarray] = []
+        truth = np.empty(count, dtype=object if self.classes else np.float64)
         at = 0
         with console.progress("parity", self.evaluate.results["n"]) as bar:
             for batch in self._test_rows():
@@ -205,12 +205,12 @@ class _Exporting:
                         hint="is the model's code the one it was trained with?",
                     )
                 exported[at : at + len(scores)], trained[at : at + len(scores)] = scores, expected
+                truth[at : at + len(scores)] = self.schema.task.truth(batch.column(self.schema.task.target))
                 at += len(scores)
-                truth.append(self.schema.task.truth(batch.column(self.schema.task.target)))
                 bar.advance(batch.num_rows)
         few = feed(first.slice(0, SMALL), self.schema.columns)
         expected = trained[:SMALL].astype(np.float64)
-        changes = self._metric_changes(np.concatenate(truth), exported, trained)
+        changes = self._metric_changes(truth, exported, trained)
         del exported, trained, truth
         for size in BATCHES:
             scores, labels = in_batches(self.exported, few, size)

@@ -157,3 +157,20 @@ def test_whatever_the_rows_a_value_is_a_finite_number_or_null_with_a_reason(rows
         told = json.loads(json_text(found.as_json()))
         assert (told["value"] is None) == bool(told.get("reason"))
         assert told["value"] is None or np.isfinite(told["value"])
+
+
+def test_metrics_do_not_depend_on_how_rows_are_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are made some rows at a time: ranks and counts are the same bit for bit, sums to the last bits."""
+    import numpy as np
+
+    from mlpipe.metrics import classification
+    from mlpipe.metrics.base import Outcome, measured
+
+    rng = np.random.default_rng(3)
+    scores = rng.dirichlet([1, 1, 1], 500)
+    truth = np.array(rng.choice(["a", "b", "c"], 500), dtype=object)
+    whole = {m.name: measured(m, Outcome(truth, scores, ("a", "b", "c"))).value for m in classification.METRICS}
+    monkeypatch.setattr(classification, "SLICE", 7)
+    for metric in classification.METRICS:
+        value = measured(metric, Outcome(truth, scores, ("a", "b", "c"))).value
+        assert value == (pytest.approx(whole[metric.name], rel=1e-12) if metric.name in ("log_loss", "brier") else whole[metric.name])

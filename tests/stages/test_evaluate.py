@@ -148,3 +148,29 @@ def test_unseen_categories_are_reported_and_may_be_refused(tmp_path: Path) -> No
     settings["prepare"]["features"][0]["unseen"] = "fail"
     with pytest.raises(DataError, match=r"colour.*2 rows.*violet"):
         chain(write_pipeline(tmp_path / "p.yaml", settings), tmp_path / "runs")
+
+
+@pytest.mark.parametrize("cuts", [[10], [3, 3, 4], [1] * 10, [9, 1]])
+@pytest.mark.parametrize("rows", [1, 3, 4, 10, 11])
+def test_slices_have_their_size_however_batches_were_cut(cuts: list[int], rows: int) -> None:
+    """Row groups of predictions.parquet do not depend on how test rows come; no more than a slice and a batch is drawn ahead."""
+    import pyarrow as pa
+
+    from mlpipe.stages.evaluate import in_slices
+
+    drawn = 0
+
+    def batches():
+        nonlocal drawn
+        for size in cuts:
+            yield pa.record_batch({"x": list(range(drawn, drawn + size))})
+            drawn += size
+
+    seen: list[int] = []
+    sizes = []
+    for part in in_slices(batches(), rows):
+        seen += part.column("x").to_pylist()
+        sizes.append(part.num_rows)
+        assert drawn <= len(seen) + max(cuts)
+    assert seen == list(range(10))
+    assert sizes == [rows] * (10 // rows) + ([10 % rows] if 10 % rows else [])
