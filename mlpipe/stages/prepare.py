@@ -103,8 +103,7 @@ class _Preparation:
         (self.out / "encoder.onnx").write_bytes(encoder)
         write_json(self.out / "schema.json", schema.as_dict())
         encoded, unseen = self._encode(encoder, schema, {name: digests[name].rows for name in SPLITS})
-        held: tuple[Split, ...] = ("valid",) if self.spec.prepare.test else ("valid", "test")
-        add_held_out(profile, {name: digests[name].rows for name in held}, unseen)
+        add_held_out(profile, digests["valid"].rows, unseen.get("valid", {}))
         write_json(self.out / "profile.json", profile)
         self.notes += self.watch.notes
         told = list(self.notes)  # what a leak says at its level is a warning, not said twice

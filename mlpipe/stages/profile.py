@@ -88,12 +88,12 @@ def _numbers(numbers: np.ndarray) -> dict[str, Any]:
     }
 
 
-def add_held_out(profile: dict[str, Any], rows: Mapping[str, int], unseen: Mapping[str, Any]) -> None:
-    """Adds to each text column how many held-out rows have a value without a code of its own: what new rows are to be measured by.
+def add_held_out(profile: dict[str, Any], rows: int, unseen: Mapping[str, Any]) -> None:
+    """Adds to each text column how many valid rows have a value without a code of its own: what new rows are to be measured by.
 
-    The train rows chose the codes, so that fewer of them have none. `rows` by split; `unseen` as `Strangers.told` gives it.
+    The train rows chose the codes, so that fewer of them have none; test rows take no part in anything. `unseen` is what
+    `Strangers.told` gives for the valid rows.
     """
     for name, column in profile["columns"].items():
         if column["kind"] == "text":
-            without = sum(unseen.get(split, {}).get(name, {}).get("rows", 0) for split in rows)
-            column["held_out"] = {"rows": sum(rows.values()), "without_code": without}
+            column["held_out"] = {"rows": rows, "without_code": unseen.get(name, {}).get("rows", 0)}
