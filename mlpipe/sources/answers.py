@@ -99,9 +99,11 @@ def _text(value: Any, name: str, what: str, seen: _Seen) -> str | None:
         seen.kinds.add("float")
         return repr(value)
     if isinstance(value, Decimal):
-        seen.kinds.add("decimal")
+        if value.is_nan():  # missing, as it is in a column of floats
+            return None
+        seen.kinds.add("decimal" if value.is_finite() else "text")
         if not value.is_finite():
-            return None if value.is_nan() else str(value)  # NaN is missing, as it is in a column of floats
+            return str(value)
         text = format(value, "f")
         whole, _, fraction = text.lstrip("+-").partition(".")
         seen.scales.add(len(fraction))

@@ -67,6 +67,8 @@ class Csv(Source):
                 raise ValueError(f"{name} must be an ASCII character, not {mark!r}")
             if mark is not None and name in ("decimal", "thousands") and mark in "0123456789+-eE":
                 raise ValueError(f"{name} cannot be {mark!r}, which numbers are written with")
+        if self.delimiter == WHITESPACE and self.escape is not None:
+            raise ValueError("escape has no meaning with delimiter: whitespace")
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {self.decimal!r}")
         marks = [mark for mark in (self.delimiter, self.quote, self.escape, self.comment) if mark is not None]
@@ -99,7 +101,7 @@ class Csv(Source):
 
     def _named(self, record: list[str]) -> list[str]:
         """A header record as names; an empty one is called by its place, as long as no other column is called so."""
-        names = [name.strip() if self.strip or self.skip_initial_space else name for name in record]
+        names = [name.strip() if self.strip else name for name in record]
         return [name if name.strip() or (own := f"column_{i}") in names else own for i, name in enumerate(names, 1)]
 
     def cells(self, file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -235,7 +237,7 @@ class Csv(Source):
         how: dict[str, Any] = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
         how |= {"escapechar": self.escape, "strict": strict}
         if self.delimiter == WHITESPACE:
-            reader = csv.reader(map(self._evenly, lines), delimiter=" ", skipinitialspace=True, **how)
+            reader = csv.reader(self._evenly(lines), delimiter=" ", skipinitialspace=True, **how)
         else:
             reader = csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_initial_space, **how)
         while True:
@@ -254,10 +256,17 @@ class Csv(Source):
             if record:
                 yield lines.begin or 1, record
 
-    def _evenly(self, line: str) -> str:
-        """A line with one blank for each run of blanks and tabs outside quotes."""
-        blanks = r"[ \t]+" if self.quote is None else rf"({re.escape(self.quote)}[^{re.escape(self.quote)}]*{re.escape(self.quote)})|[ \t]+"
-        return re.sub(blanks, lambda found: found[1] or " " if self.quote else " ", line.strip())
+    def _evenly(self, lines: TextLines) -> Iterator[str]:
+        """Lines with one blank for each run of blanks and tabs outside quotes. Raises DataError for a quote that a line leaves open."""
+        mark = re.escape(self.quote or "")
+        blanks = re.compile(rf"({mark}[^{mark}]*{mark})|[ \t]+" if self.quote else r"()[ \t]+")
+        for line in lines:
+            if self.quote and line.count(self.quote) % 2:
+                raise DataError(
+                    f"{lines.name}, line {lines.number}: a quote is opened and not closed in this line: {line.strip()[:80]}",
+                    hint="with `delimiter: whitespace` a cell ends in its line; set `quote` to null if the sign is plain text",
+                )
+            yield blanks.sub(lambda found: found[1] or " ", line.strip(" \t\r\n"))
 
     def _check_records(self, file: Path) -> None:
         """Raises DataError for what Arrow would pass over without a word.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from mlpipe.base import NumberFormat
 from mlpipe.errors import DataError
 from mlpipe.sources.base import CHUNK_ROWS, Source
 from mlpipe.sources.streams import Compression, open_bytes
+from mlpipe.sources.textlines import TextLines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,34 +129,25 @@ class Fixed(Source):
     def _lines(self, file: Path) -> Iterator[tuple[int, str]]:
         """(line number, line) of every row, each as long as the columns need."""
         end, width = self._end, self.width or self._end
-        encoding = "latin-1" if self.unit == "bytes" else "utf-8-sig" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding
-        number = 0
+        encoding = "latin-1" if self.unit == "bytes" else self.encoding
         with open_bytes(file, self.compression) as raw:
-            try:
-                for line in io.TextIOWrapper(raw, encoding=encoding, newline="\n"):
-                    number += 1
-                    text = line.rstrip("\n").removesuffix("\r")
-                    if number == 1 and self.unit == "bytes":
-                        text = text.removeprefix("\xef\xbb\xbf")
-                    if number <= self.skip_lines or not text.strip() or (self.comment and text.startswith(self.comment)):
-                        continue
-                    if len(text) < end:
-                        if not self.pad:
-                            raise DataError(
-                                f"{file.name}, line {number}: {len(text)} {self.unit}, but the columns need {end}: {text[:80]}",
-                                hint="correct the places; pad: true fills lines with blanks whose trailing blanks were cut off",
-                            )
-                        text = text.ljust(end)
-                    elif text[width:].strip():
+            lines = TextLines(raw, file.name, encoding=encoding, skip=self.skip_lines, comment=self.comment)
+            for line in lines:
+                number, text = lines.number, line.rstrip("\r\n")
+                if number == 1 and self.unit == "bytes":
+                    text = text.removeprefix("\xef\xbb\xbf")
+                if not text.strip():
+                    continue
+                if len(text) < end:
+                    if not self.pad:
                         raise DataError(
-                            f"{file.name}, line {number}: {text[width:].strip()[:40]!r} stands behind the line's end at {width}",
-                            hint="correct the places, or give the whole line's length as `width`",
+                            f"{file.name}, line {number}: {len(text)} {self.unit}, but the columns need {end}: {text[:80]}",
+                            hint="correct the places; pad: true fills lines with blanks whose trailing blanks were cut off",
                         )
-                    yield number, text
-            except UnicodeDecodeError as fault:
-                raise DataError(
-                    f"{file.name}, about line {number + 1}: byte 0x{fault.object[fault.start]:02x} is not {self.encoding}",
-                    hint="set `encoding` to what the file is: cp1252, latin-1, ...",
-                ) from None
-            except UnicodeError as fault:
-                raise DataError(f"{file.name} is not {self.encoding}: {fault}", hint="set `encoding` to what the file is") from None
+                    text = text.ljust(end)
+                elif text[width:].strip():
+                    raise DataError(
+                        f"{file.name}, line {number}: {text[width:].strip()[:40]!r} stands behind the line's end at {width}",
+                        hint="correct the places, or give the whole line's length as `width`",
+                    )
+                yield number, text

@@ -36,7 +36,7 @@ class Json(Source):
     def names(self, file: Path) -> list[str]:
         """Every name that an object of the array has, in order of first appearance."""
         found: dict[str, None] = {}
-        for record in self._records(file):
+        for record in self.records_of(file):
             found.update(dict.fromkeys(record))
         if not found:
             raise DataError(f"{file.name} is empty: no rows", hint="is it the right file?")
@@ -46,7 +46,7 @@ class Json(Source):
         """Every value as text."""
         import pyarrow as pa
 
-        records = enumerate(self._records(file), 1)
+        records = enumerate(self.records_of(file), 1)
         while batch := list(islice(records, CHUNK_ROWS)):
             arrays = [
                 pa.array([cell(record.get(name), name, f"row {row}", file) for row, record in batch], pa.string()).dictionary_encode()
@@ -54,7 +54,8 @@ class Json(Source):
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _records(self, file: Path) -> Iterator[dict[str, Any]]:
+    def records_of(self, file: Path) -> Iterator[dict[str, Any]]:
+        """The records as decoded; numbers are `Digits`, texts plain `str`."""
         steps = self.records.split(".") if self.records else []
         with open_bytes(file, self.compression) as raw:
             document = _Document(raw)

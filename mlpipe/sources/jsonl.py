@@ -30,7 +30,7 @@ class Jsonl(Source):
     def names(self, file: Path) -> list[str]:
         """Every name that a line of the file has, in order of first appearance."""
         found: dict[str, None] = {}
-        for _, record in self._records(file):
+        for _, record in self.records_of(file):
             found.update(dict.fromkeys(record))
         if not found:
             raise DataError(f"{file.name} is empty: no rows", hint="is it the right file?")
@@ -40,7 +40,7 @@ class Jsonl(Source):
         """Every value as text."""
         import pyarrow as pa
 
-        records = self._records(file)
+        records = self.records_of(file)
         while batch := list(islice(records, CHUNK_ROWS)):
             arrays = [
                 pa.array([cell(record.get(name), name, f"line {line}", file) for line, record in batch], pa.string()).dictionary_encode()
@@ -51,12 +51,13 @@ class Jsonl(Source):
     def places(self, file: Path, rows: Sequence[int]) -> dict[int, str]:
         """The lines of rows."""
         found = super().places(file, rows)
-        for number, (line, _) in enumerate(islice(self._records(file), max(rows, default=-1) + 1)):
+        for number, (line, _) in enumerate(islice(self.records_of(file), max(rows, default=-1) + 1)):
             if number in found:
                 found[number] = f"line {line}"
         return found
 
-    def _records(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    def records_of(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The records as decoded, each with its line; numbers are `Digits`, texts plain `str`."""
         decode = decoder().decode
         with open_bytes(file, self.compression) as raw:
             number = 0

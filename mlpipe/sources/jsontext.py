@@ -9,9 +9,15 @@ from typing import Any
 from mlpipe.errors import DataError
 
 
+class Digits(str):
+    """A number as the file writes it, told from a text."""
+
+    __slots__ = ()
+
+
 def decoder() -> json.JSONDecoder:
-    """A strict decoder: numbers stay the text that they are, a name that stands twice and NaN are refused (ValueError)."""
-    return json.JSONDecoder(object_pairs_hook=_object, parse_float=str, parse_int=str, parse_constant=_constant)
+    """A strict decoder: numbers become `Digits`, the text that they are, a name that stands twice and NaN are refused (ValueError)."""
+    return json.JSONDecoder(object_pairs_hook=_object, parse_float=Digits, parse_int=Digits, parse_constant=_constant)
 
 
 def cell(value: Any, name: str, place: str, file: Path) -> str | None:

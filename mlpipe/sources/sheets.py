@@ -8,7 +8,7 @@ refused with its address: a formula without a stored value, an error that is not
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Sheet:
+class Sheet(ABC):
     """One sheet of an open workbook. What stands beside the cells is known once the rows were read."""
 
     name: str
@@ -52,9 +52,9 @@ class Sheet:
     merged: list[tuple[int, int, int, int]] = field(default_factory=list)  # first row, first column, last row, last column
     recalculated: bool = False  # the workbook asks to be computed anew when it is opened
 
+    @abstractmethod
     def rows(self) -> Iterator[tuple[int, list[Cell]]]:
         """(number from 1, cells that are not empty) of every row that has some."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -428,3 +428,9 @@ def test_a_zero_byte_is_a_character(tmp_path):
 
 def test_another_delimiter_is_suggested_where_the_header_is_one_name(tmp_path):
     refused(tmp_path, "a;b;c\n1;2;3\n", ["a", "b"], "--reader delimiter=';'")
+
+
+def test_a_quote_that_a_line_leaves_open_is_refused_between_runs_of_blanks(tmp_path):
+    """A line break within quotes is not read as a blank without a word, and a blank that does not break stays in its cell."""
+    refused(tmp_path, 'a b\n1 "two\n2" 3\n', ["a"], "line 2", "not closed", delimiter="whitespace")
+    assert read(tmp_path, "a b\n1 x\xa0y\n", ["b"], delimiter="whitespace") == [("x\xa0y",)]
