@@ -12,6 +12,8 @@ from mlpipe.base import Settings, read_json
 from mlpipe.columns import Column
 from mlpipe.errors import IntegrityError
 from mlpipe.features import AnyFitted
+from mlpipe.features.base import TextSequence
+from mlpipe.features.graph import TENSORS
 from mlpipe.tasks import AnyFittedTask
 
 
@@ -19,18 +21,24 @@ class Tensors(Settings):
     """The tensors that a network eats, by the names of their columns.
 
     `numeric` float32 [B, F] may be embedded; `plain` float32 [B, P] enters as it is; `category` int64 [B, C] holds codes
-    below `cardinalities`. A tensor without columns is not there at all.
+    below `cardinalities`; `text` int64 [B, L] holds sequences of codes, one behind the other. A tensor without columns is not
+    there at all.
     """
 
     numeric: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     cardinalities: tuple[int, ...] = ()
+    text: tuple[TextSequence, ...] = ()
 
     @property
     def present(self) -> tuple[str, ...]:
         """The names of the tensors that have columns, in the order in which networks take them."""
-        return tuple(name for name in ("numeric", "plain", "category") if getattr(self, name))
+        return tuple(name for name in TENSORS if getattr(self, name))
+
+    def width(self, name: str) -> int:
+        """How many columns a tensor has."""
+        return sum(sequence.length for sequence in self.text) if name == "text" else len(getattr(self, name))
 
 
 class HostStep(Settings):

@@ -32,10 +32,10 @@ FLOOR = {room: height for height, rooms in enumerate(reversed(FLOORS)) for room 
 
 # what siblings of a folder share beside its base.py
 SHARED = {
-    "features": {"graph", "encode"},
+    "features": {"graph", "encode", "tokens"},
     # sql.py's answer is a Parquet file
     "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "database", "parquet"},
-    "models": {"network"},
+    "models": {"network", "texts"},
     "splits": {"random"},  # group.py hashes as random.py does
 }
 FREE = {"cli", "stages", "training", "exporters"}  # rooms whose files are parts of one work and know each other

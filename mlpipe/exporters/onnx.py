@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from mlpipe.errors import ParityError
+from mlpipe.errors import ParityError, SpecError
 from mlpipe.exporters.targets import Onnx
-from mlpipe.features.graph import ENCODED
+from mlpipe.features.graph import ENCODED, RUNTIME_DOMAIN
 
 if TYPE_CHECKING:
     import onnx
 
 SCORES = "decoding/scores"
 LARGEST_FILE = 2**31 - 1
+TEXT_OPSET = 20  # StringConcat
 
 
 class Scorer(nn.Module):
@@ -53,16 +54,24 @@ def joined(
     from onnx import compose
 
     front = onnx.load_model_from_string(encoder)
+    runtime = any(node.domain == RUNTIME_DOMAIN for node in front.graph.node)
+    if runtime and target.opset < TEXT_OPSET:
+        raise SpecError(
+            f"export.targets.0.opset is {target.opset}, and texts need operators of opset {TEXT_OPSET}", hint=f"set opset: {TEXT_OPSET}"
+        )
+    hints = {entry.key: entry.value for entry in front.metadata_props}
     core = _network(net, sample, activate, target.opset)
     back = _decoding(classes, target)
     for model in (front, core, back):
-        _pin(model, target)
+        _pin(model, target, runtime and model is front)
     _free_batch(core)
     core = compose.add_prefix(core, "net/")
     model = compose.merge_models(front, core, io_map=[(f"{ENCODED}{name}", f"net/{name}") for name in sample])
     model = compose.merge_models(model, back, io_map=[(f"net/{SCORES}", SCORES)])
-    _pin(model, target)
+    _pin(model, target, runtime)
     _strip(model)
+    if hints:
+        onnx.helper.set_model_props(model, hints)
     model.producer_name = "mlpipe"
     model.graph.name = "mlpipe"
     if model.ByteSize() > LARGEST_FILE:
@@ -145,13 +154,15 @@ def _decoding(classes: Sequence[str], target: Onnx) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", target.opset), helper.make_opsetid("ai.onnx.ml", 3)])
 
 
-def _pin(model: onnx.ModelProto, target: Onnx) -> None:
-    """One operator set and format version for every part."""
+def _pin(model: onnx.ModelProto, target: Onnx, runtime: bool) -> None:
+    """One operator set and format version for every part; `runtime` says whether it uses onnxruntime's own operators."""
     from onnx import helper
 
     model.ir_version = target.ir_version
     del model.opset_import[:]
     model.opset_import.extend([helper.make_opsetid("", target.opset), helper.make_opsetid("ai.onnx.ml", 3)])
+    if runtime:
+        model.opset_import.append(helper.make_opsetid(RUNTIME_DOMAIN, 1))
 
 
 def _free_batch(model: onnx.ModelProto) -> None:
@@ -168,7 +179,11 @@ def _strip(model: onnx.ModelProto) -> None:
     model.doc_string = ""
     model.producer_version = ""
     graph = model.graph
+    # the checker dies of an operator that it does not know, unless what that gives is declared
+    foreign = {name for node in graph.node if node.domain == RUNTIME_DOMAIN for name in node.output}
+    declared = [value for value in graph.value_info if value.name in foreign]
     del graph.value_info[:]
+    graph.value_info.extend(declared)
     del graph.metadata_props[:]
     graph.doc_string = ""
     for item in [*graph.node, *graph.input, *graph.output, *graph.initializer]:

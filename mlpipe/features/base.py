@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mlpipe.features.graph import GraphBuilder, Part
+
+
+class TextSequence(Settings):
+    """A stretch of the tensor `text`: `length` codes of one text column, 0 behind the end.
+
+    `unit` says of what: words or characters (and n-grams of `order` of them), or a tokeniser's own tokens. Codes are below `size`:
+    1 unknown or rare (among words and characters; an n-gram that is not known is 0), 2 and up known.
+    """
+
+    column: str
+    unit: Literal["words", "characters", "tokens"]
+    order: int = 1
+    length: int
+    size: int
 
 
 class Fitted(Settings):

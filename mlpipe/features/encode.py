@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.columns import Column
-from mlpipe.features.graph import ENCODED
+from mlpipe.features.graph import AT_ONCE, ENCODED, MOST_AT_ONCE
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime as ort
     import pyarrow as pa
-
-
-SLICE = 4096  # rows a run: what a graph makes on the way then stays in the processor's cache
 
 
 def session(model: bytes, threads: int = 0) -> ort.InferenceSession:
@@ -28,6 +25,11 @@ def session(model: bytes, threads: int = 0) -> ort.InferenceSession:
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def rows_at_once(run: ort.InferenceSession) -> int:
+    """How many rows a run should take: what a graph makes on the way then stays in the processor's cache, or at least in memory."""
+    return int(run.get_modelmeta().custom_metadata_map.get(AT_ONCE, MOST_AT_ONCE))
 
 
 def feed(rows: pa.RecordBatch, columns: Iterable[Column]) -> dict[str, np.ndarray]:
@@ -83,6 +85,7 @@ class Encoder:
         tables, rest = split_tables(whole)
         self._tables = {column: session(part.SerializeToString(), 1) for column, part in tables.items()}
         self._rest = session(rest.SerializeToString(), threads)
+        self._slice = rows_at_once(self._rest)
 
     def __call__(self, rows: pa.RecordBatch) -> dict[str, np.ndarray]:
         """The tensors of a batch, each `[rows, width]`."""
@@ -95,8 +98,8 @@ class Encoder:
                 arrays |= feed(rows, [column])
         names = [f"{ENCODED}{name}" for name in self.tensors]
         parts = [
-            self._rest.run(names, {name: array[start : start + SLICE] for name, array in arrays.items()})
-            for start in range(0, max(1, rows.num_rows), SLICE)
+            self._rest.run(names, {name: array[start : start + self._slice] for name, array in arrays.items()})
+            for start in range(0, max(1, rows.num_rows), self._slice)
         ]
         return {name: np.concatenate(pieces) for name, pieces in zip(self.tensors, zip(*parts, strict=True), strict=True)}
 

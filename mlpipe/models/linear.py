@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 
 class Linear(Model):
-    """One linear layer over numbers and one-hot categories."""
+    """One linear layer over numbers, one-hot categories and the mean of the embeddings of a text's tokens."""
 
     kind: Literal["linear"] = "linear"
 
     def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
         """A network without hidden layers."""
+        from mlpipe.models import texts
         from mlpipe.models.network import TabularNet
 
         return TabularNet(
@@ -33,4 +34,5 @@ class Linear(Model):
             embedding=None,
             one_hot_up_to=max(tensors.cardinalities, default=0),
             category_width=1,
+            texts=texts.bags(tensors.text, outputs, 0.0) if tensors.text else None,
         )

@@ -20,11 +20,12 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class Mlp(Model):
-    """A multilayer perceptron on tables.
+    """A multilayer perceptron on tables, with or without texts among the columns.
 
     Categories of up to `one_hot_up_to` codes are one-hot, larger ones are embedded `category_width` wide. Numbers enter as
     they are, or embedded: `periodic` (sines and cosines; `frequency_scale: auto` tries none, 0.1, 1, 4 and 16 for a few
     epochs and keeps what does best on the valid rows) or `piecewise_linear` (bins at quantiles of the train rows).
+    A text column is the mean of the embeddings of its tokens, `text_width` wide, as in `text_bag`.
     """
 
     kind: Literal["mlp"] = "mlp"
@@ -39,6 +40,8 @@ class Mlp(Model):
     bins: Annotated[int, Field(ge=2)] = 48
     one_hot_up_to: Annotated[int, Field(ge=0)] = 64
     category_width: Positive = 16
+    text_width: Positive = 64
+    forget: Annotated[float, Field(ge=0, lt=1)] = 0.3
 
     def candidates(self) -> tuple[Model, ...]:
         """For `frequency_scale: auto`: no embedding, then each scale."""
@@ -55,7 +58,7 @@ class Mlp(Model):
 
     def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
         """The network. A scale that is still `auto` is 1 (there was nothing to try it on)."""
-        from mlpipe.models import network
+        from mlpipe.models import network, texts
 
         embedding = None
         if tensors.numeric and self.numeric_embedding == "periodic":
@@ -75,6 +78,7 @@ class Mlp(Model):
             embedding=embedding,
             one_hot_up_to=self.one_hot_up_to,
             category_width=self.category_width,
+            texts=texts.bags(tensors.text, self.text_width, self.forget) if tensors.text else None,
         )
 
 

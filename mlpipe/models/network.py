@@ -59,9 +59,9 @@ class Embeddings(nn.Module):
 
 
 class TabularNet(nn.Module):
-    """Numbers (as they are, or embedded), plain values and categories, joined; then hidden layers; then one linear layer.
+    """Numbers (as they are, or embedded), plain values, categories and texts, joined; then hidden layers; then one linear layer.
 
-    In:  numeric float32 [B, F], plain float32 [B, P], category int64 [B, C]; each is absent when it has no columns.
+    In:  numeric float32 [B, F], plain float32 [B, P], category int64 [B, C], text int64 [B, L]; each is absent when it has no columns.
     Out: float32 [B, outputs].
 
     Periodic and piecewise-linear embeddings are those of Gorishniy et al. 2022 (https://arxiv.org/abs/2203.05556), from
@@ -85,9 +85,11 @@ class TabularNet(nn.Module):
         embedding: nn.Module | None,
         one_hot_up_to: int,
         category_width: int,
+        texts: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
+        self.texts = texts
         low = [i for i, size in enumerate(cardinalities) if size <= one_hot_up_to]
         high = [i for i, size in enumerate(cardinalities) if size > one_hot_up_to]
         self.register_buffer("low", torch.tensor(low, dtype=torch.int64), persistent=False)
@@ -97,6 +99,8 @@ class TabularNet(nn.Module):
         self.mixed = bool(low and high)
         width = plain + (self.one_hot.width if self.one_hot else 0) + (self.table.width if self.table else 0)
         width += numeric if embedding is None else embedding_width(embedding)
+        width += int(texts.width) if texts is not None else 0  # type: ignore[arg-type]  # every module of texts has one
+        self.dropout = nn.Dropout(dropout) if texts is not None and not hidden else None
         layers: list[nn.Module] = []
         for size in hidden:
             layers.append(nn.Linear(width, size))
@@ -107,7 +111,11 @@ class TabularNet(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(width, outputs))
 
     def forward(
-        self, numeric: torch.Tensor | None = None, plain: torch.Tensor | None = None, category: torch.Tensor | None = None
+        self,
+        numeric: torch.Tensor | None = None,
+        plain: torch.Tensor | None = None,
+        category: torch.Tensor | None = None,
+        text: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """[B, outputs]."""
         parts: list[torch.Tensor] = []
@@ -120,7 +128,11 @@ class TabularNet(nn.Module):
                 parts.append(self.one_hot(category[:, self.low] if self.mixed else category))
             if self.table is not None:
                 parts.append(self.table(category[:, self.high] if self.mixed else category))
+        if text is not None and self.texts is not None:
+            parts.append(self.texts(text))
         joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        if self.dropout is not None:
+            joined = self.dropout(joined)
         out: torch.Tensor = self.layers(joined)
         return out
 

@@ -25,7 +25,7 @@ class Python(Model):
     """`object: "my_net.py:Net"` (a file, relative to the pipeline file) or `object: "package.module:Net"` (installed).
 
     The class is a torch.nn.Module, made as `Net(tensors, outputs, **options)`, where `tensors` has the tuples of names
-    `numeric`, `plain`, `category` and the tuple `cardinalities`; it is called with those that are not empty, by name:
+    `numeric`, `plain`, `category`, the tuple `cardinalities` and the sequences `text`; it is called with those that are not empty, by name:
     `forward(numeric=..., category=...)`, and gives float32 [B, outputs]. Its file enters the id, and so do the
     modules beside it that it imports.
     """

@@ -47,6 +47,11 @@ class SplitSettings(Settings):
             raise ValueError(f"valid {self.valid} + test {self.test} leave no rows to train on")
         return self
 
+    @property
+    def validates(self) -> bool:
+        """Whether there are to be valid rows."""
+        return self.valid > 0
+
     def columns(self) -> tuple[str, ...]:
         """Columns that the split reads beside the features and the target."""
         return ()

@@ -60,6 +60,11 @@ class ColumnSplit(SplitSettings):
             raise ValueError(f"{twice[0]!r} stands in two splits")
         return self
 
+    @property
+    def validates(self) -> bool:
+        """Whether there are to be valid rows: `valid_values: []` does without."""
+        return self.valid > 0 and bool(self.valid_values)
+
     def columns(self) -> tuple[str, ...]:
         """The column that says it."""
         return (self.by,)

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from mlpipe.base import read_json
 from mlpipe.errors import IntegrityError, SpecError
+from mlpipe.features.graph import CODES
 from mlpipe.manifest import Manifest
 from mlpipe.models import AnyModel
 from mlpipe.schema import Schema
@@ -33,8 +34,7 @@ def build_net(model: Any, schema: Schema, arguments: Mapping[str, Any], seed: in
     net: nn.Module = model.build(schema.tensors, schema.task.outputs, arguments)
     sample: dict[str, torch.Tensor] = {}
     for name in schema.tensors.present:
-        width = len(getattr(schema.tensors, name))
-        sample[name] = torch.zeros(3, width, dtype=torch.int64 if name == "category" else torch.float32)
+        sample[name] = torch.zeros(3, schema.tensors.width(name), dtype=torch.int64 if name in CODES else torch.float32)
     net.eval()
     with torch.no_grad():
         given = net(**sample)

@@ -23,7 +23,8 @@ from mlpipe.errors import DataError, listed
 from mlpipe.features import AnyFitted
 from mlpipe.features.category import FittedCategory
 from mlpipe.features.encode import Encoder
-from mlpipe.features.graph import TENSORS, GraphBuilder, Part
+from mlpipe.features.graph import CODES, TENSORS, GraphBuilder, Part
+from mlpipe.features.text import FittedText
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.schema import HostStep, Schema, Tensors
 from mlpipe.sources.base import Source
@@ -122,7 +123,7 @@ class _Preparation:
             "rows": {"read": self.read, "kept": kept, "dropped": self.dropped},
             "splits": {name: {"rows": digests[name].rows, "table-v1": digests[name].hexdigest()} for name in SPLITS},
             "target": task.summary(),
-            "encoded_width": sum(len(getattr(schema.tensors, name)) for name in schema.tensors.present),
+            "encoded_width": sum(map(schema.tensors.width, schema.tensors.present)),
             "unseen": unseen,
             "checks": checks,
             "leaks": leaks,
@@ -313,8 +314,9 @@ class _Preparation:
         wanted = [(feature, column) for feature in self.spec.prepare.features for column in feature.columns]
         fitted: list[AnyFitted] = []
         for (_, column), (state, shape) in zip(wanted, mapped(lambda pair: fit(*pair), wanted), strict=True):
-            if isinstance(state, FittedCategory):
+            if isinstance(state, FittedCategory | FittedText):
                 state = state.model_copy(update={"aliases": self.spec.prepare.source.aliases(column)})
+            if isinstance(state, FittedCategory):
                 shape["rare"] = state.rare
             fitted.append(state)
             self.notes += state.remarks()
@@ -325,7 +327,8 @@ class _Preparation:
         named = {column.name: column for column in self.columns}
         columns = tuple(named[feature.column] for feature in features)
         parts = self._parts(GraphBuilder(), features)
-        tensors = {name: tuple(n for part in parts if part.tensor == name for n in part.names) for name in TENSORS}
+        tensors: dict[str, Any] = {name: tuple(n for part in parts if part.tensor == name for n in part.names) for name in TENSORS}
+        tensors["text"] = tuple(part.sequence for part in parts if part.sequence)
         steps = [
             HostStep(
                 column=c.name, step="time text to seconds since 1970-01-01T00:00:00", version=1, settings={"format": c.format or "iso"}
@@ -375,7 +378,7 @@ class _Preparation:
                 for batch, tensors in mapped(lambda batch: (batch, run(batch)), batches):
                     for name, tensor in tensors.items():
                         check_finite(name, tensor, schema)
-                        writer.write(name, tensor.astype(np.int32) if name == "category" else tensor)
+                        writer.write(name, tensor.astype(np.int32) if name in CODES else tensor)
                     writer.write("target", schema.task.encode(batch.column(self.target)))
                     self.leaks.look(split, batch, schema, rows[split])
                     if split != "train":

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from mlpipe.errors import IntegrityError, ParityError
+from mlpipe.exporters.parity import in_batches
 from mlpipe.exporters.targets import HIGHEST_IR
-from mlpipe.features.encode import session
+from mlpipe.features.encode import rows_at_once, session
+from mlpipe.features.graph import AT_ONCE
 
 
 class Exported:
@@ -24,9 +26,19 @@ class Exported:
             ) from None
         self.outputs = [output.name for output in self._session.get_outputs()]
         self.inputs = [(value.name, value.type, value.shape) for value in self._session.get_inputs()]
+        self.at_once = rows_at_once(self._session) if AT_ONCE in self._session.get_modelmeta().custom_metadata_map else None
 
     def __call__(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Scores float64 [N, K] and labels object [N], or predictions float64 [N, 1] and None."""
+        """Scores float64 [N, K] and labels object [N], or predictions float64 [N, 1] and None.
+
+        A model of long texts takes only some rows at once, as its file says, so that their tokens do not fill the memory.
+        """
+        if self.at_once and len(next(iter(rows.values()))) > self.at_once:
+            found: tuple[np.ndarray, np.ndarray | None] = in_batches(self._some, rows, self.at_once)
+            return found
+        return self._some(rows)
+
+    def _some(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
         if "label" in self.outputs:
             labels, scores = self._run(["label", "probability"], rows)
             return scores.astype(np.float64), labels

@@ -24,7 +24,7 @@ def check_splits(spec: PrepareSpec, rows: Mapping[Split, int], files: str, used:
 
     Raises DataError when a split that is wanted has no rows.
     """
-    wanted = {"train": True, "valid": spec.split.valid > 0, "test": True}
+    wanted = {"train": True, "valid": spec.split.validates, "test": True}
     if empty := [name for name in SPLITS if wanted[name] and not rows[name]]:
         sizes = ", ".join(f"{name} {count:,}" for name, count in rows.items())
         cause = _cause(spec, rows, used, out)

@@ -16,7 +16,7 @@ from mlpipe.columns import arrow_type
 from mlpipe.features import AnyFeature, AnyFitted
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.encode import Encoder
-from mlpipe.features.graph import TENSORS
+from mlpipe.features.graph import CODES, TENSORS
 from tests.features.graphs import model_of
 
 FEATURES = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnyFeature)[0])}
@@ -26,8 +26,14 @@ VALUES: dict[str, list[Any]] = {
     "numeric": [1.5, None, -2.0, 1e9],
     "category": ["a", None, "b", "a"],
     "datetime": [dt.datetime(2020, 2, 29, 12, 30), None, dt.datetime(1950, 1, 1), dt.datetime(9999, 12, 31)],  # noqa: DTZ001
+    "text": ["one two", None, "two one two", "eins zwei"],
 }
-OTHER: dict[str, list[Any]] = {"numeric": [7e300], "category": ["never seen"], "datetime": [dt.datetime(1, 1, 1)]}  # noqa: DTZ001
+OTHER: dict[str, list[Any]] = {
+    "numeric": [7e300],
+    "category": ["never seen"],
+    "text": ["never \U0001f600"],
+    "datetime": [dt.datetime(1, 1, 1)],  # noqa: DTZ001
+}
 
 
 def test_every_kind_has_a_fitted_state_and_values_here():
@@ -70,12 +76,15 @@ def test_tensors_are_finite_and_as_wide_as_their_names(kind, values):
     assert set(found) == {part.tensor for part in parts} <= set(TENSORS)
     for name, tensor in found.items():
         mine = [part for part in parts if part.tensor == name]
-        assert tensor.shape == (len(VALUES[kind]) + 2, sum(len(part.names) for part in mine))
+        assert tensor.shape == (len(VALUES[kind]) + 2, sum(part.width for part in mine))
         assert np.isfinite(tensor).all()
-        assert tensor.dtype == (np.int64 if name == "category" else np.float32)
+        assert tensor.dtype == (np.int64 if name in CODES else np.float32)
         if name == "category":
             assert (tensor >= 0).all()
             assert (tensor < [part.cardinality for part in mine for _ in part.names]).all()
+        if name == "text":
+            assert (tensor >= 0).all()
+            assert (tensor < [part.sequence.size for part in mine for _ in range(part.width)]).all()
     assert all(isinstance(remark, str) and remark.startswith("c:") for remark in state.remarks())
 
 

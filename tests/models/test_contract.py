@@ -9,6 +9,8 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
+from mlpipe.errors import SpecError
+from mlpipe.features.base import TextSequence
 from mlpipe.models import AnyModel
 from mlpipe.schema import Tensors
 
@@ -23,11 +25,13 @@ class Net(nn.Module):
     def __init__(self, tensors, outputs, width=4):
         super().__init__()
         self.cardinalities = tensors.cardinalities
-        size = len(tensors.numeric) + len(tensors.plain) + sum(tensors.cardinalities)
+        size = len(tensors.numeric) + len(tensors.plain) + sum(tensors.cardinalities) + bool(tensors.text)
         self.layers = nn.Sequential(nn.Linear(size, width), nn.Tanh(), nn.Linear(width, outputs))
 
-    def forward(self, numeric=None, plain=None, category=None):
+    def forward(self, numeric=None, plain=None, category=None, text=None):
         parts = [part for part in (numeric, plain) if part is not None]
+        if text is not None:
+            parts.append(text.float().mean(1, keepdim=True))
         if category is not None:
             parts += [nn.functional.one_hot(category[:, i], n).float() for i, n in enumerate(self.cardinalities)]
         return self.layers(torch.cat(parts, dim=1))
@@ -43,10 +47,23 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mlp layer": {"kind": "mlp", "hidden": [8], "normalisation": "layer", "activation": "silu", "dropout": 0},
     "mlp embedded": {"kind": "mlp", "hidden": [8], "one_hot_up_to": 0, "category_width": 3},
     "mlp mixed": {"kind": "mlp", "hidden": [8], "one_hot_up_to": 4, "category_width": 3},
+    "text_bag": {"kind": "text_bag", "width": 6},
+    "text_bag with hidden layers": {"kind": "text_bag", "width": 6, "hidden": [5], "forget": 0.2},
+    "text_cnn": {"kind": "text_cnn", "width": 6, "channels": 4, "windows": [1, 3]},
+    "text_cnn of characters": {"kind": "text_cnn", "unit": "characters", "width": 6, "channels": 4},
+    "transformer": {"kind": "transformer", "width": 8, "layers": 2, "heads": 2, "max_length": 4},
     "python": {"kind": "python", "object": "net.py:Net", "options": {"width": 6}},
 }
+TEXT = (
+    TextSequence(column="t", unit="words", length=5, size=7),
+    TextSequence(column="t", unit="words", order=2, length=4, size=4),
+    TextSequence(column="u", unit="words", length=3, size=5),
+    TextSequence(column="u", unit="characters", length=9, size=12),
+)
 TABLES = {
-    "all": Tensors(numeric=("a", "b"), plain=("p",), category=("c", "d"), cardinalities=(4, 9)),
+    "all": Tensors(numeric=("a", "b"), plain=("p",), category=("c", "d"), cardinalities=(4, 9), text=TEXT),
+    "text": Tensors(text=TEXT),
+    "text and numbers": Tensors(numeric=("a", "b"), text=TEXT[:2]),
     "numeric": Tensors(numeric=("a", "b")),
     "plain": Tensors(plain=("p", "q")),
     "category": Tensors(category=("c", "d"), cardinalities=(4, 9)),
@@ -63,6 +80,13 @@ def encoded(tensors: Tensors, rows: int, seed: int = 0) -> dict[str, np.ndarray]
         found["plain"] = random.normal(size=(rows, len(tensors.plain))).astype(np.float32)
     if tensors.category:
         found["category"] = np.stack([random.integers(0, n, rows) for n in tensors.cardinalities], axis=1)
+    if tensors.text:  # codes, and 0 behind the end of each text, which may be empty
+        ends = [random.integers(0, sequence.length + 1, (rows, 1)) for sequence in tensors.text]
+        codes = [
+            np.where(np.arange(s.length) < end, random.integers(1, s.size, (rows, s.length)), 0)
+            for s, end in zip(tensors.text, ends, strict=True)
+        ]
+        found["text"] = np.concatenate(codes, axis=1)
     return found
 
 
@@ -92,6 +116,10 @@ def test_every_kind_is_here():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_model_gives_one_row_of_outputs_a_row(build, name, table, outputs):
     tensors = TABLES[table]
+    if name.startswith(("text", "transformer")) and not tensors.text:
+        with pytest.raises(SpecError, match="reads text, and no feature gives any"):
+            build(name, tensors, outputs)
+        return
     assert set(encoded(tensors, 1)) == set(tensors.present)
     net = build(name, tensors, outputs).eval()
     for rows in (1, 2, 7):
