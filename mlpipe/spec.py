@@ -124,6 +124,7 @@ class EvaluateSpec(Settings):
 
     metrics: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     gates: tuple[Gate, ...] = ()
+    slices: tuple[str, ...] = ()
     batch_size: Count = 8192
 
 
@@ -192,6 +193,13 @@ class PipelineSpec(Settings):
         if target in self.prepare.ignore:
             found.append((("prepare", "ignore"), f"{target!r} is the target; it cannot be left out"))
         types = {name: column.type for name, column in self.raw_columns().items()}
+        for i, column in enumerate(self.evaluate.slices):
+            if (kind := types.get(column)) != "text":
+                why = f"holds {kind}s, not text" if kind else "is not read; carry it along under prepare.keys"
+                found.append((("evaluate", "slices", i), f"{column!r} {why}"))
+        if self.train.model.needs and not any(feature.kind in self.train.model.needs for feature in self.prepare.features):
+            wanted = " or ".join(self.train.model.needs)
+            found.append((("train", "model"), f"{self.train.model.kind} reads text; give it a feature: {{kind: {wanted}, columns: [...]}}"))
         for i, check in enumerate(self.prepare.checks):
             if what := check.fault(types, self.task.kind):
                 found.append((("prepare", "checks", i), what))

@@ -174,9 +174,10 @@ def _print_outcomes(outcomes: Sequence[Outcome], pipeline: Pipeline, again: str,
         emit(f"metrics on {report['n']:,} test rows")
         emit(table([("", "model", "baseline"), *_metric_rows(report)]))
         from mlpipe.stages.evaluate import gate_line
+        from mlpipe.stages.slices import slice_lines
 
-        for gate in report["gates"]:
-            emit(gate_line(gate))
+        for line in [*map(gate_line, report["gates"]), *slice_lines(report.get("slices", {}), list(report["baseline"]))]:
+            emit(line)
     if "export" in by_name:
         parity = by_name["export"].results["parity"]
         emit("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,10 @@ BATCHES = (1, 2, 7)
 SMALL = 128  # rows that are also run in small batches
 
 NUMBERS = (np.nan, 0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1e-300, 2.0**53, 1e30)
-TEXTS = ("", "nan", "NaN", "none", " ", "mlpipe-has-never-seen-this", "\U0001f600", "é", "e\u0301", "x" * 1000)
+TEXTS = (
+    *("", "nan", "NaN", "none", " ", "\t\n\u00a0 ", "mlpipe-has-never-seen-this", "\U0001f600", "x" * 1000, "many words " * 9_999),
+    *("é", "e\u0301", "\u0301\u0327", "Å \u212b A\u030a", "\ufb01 \uff26\uff55ll", "\u05e9\u05dc\u05d5\u05dd \u202eabc", "a\u0000b"),
+)
 MOMENTS = (np.nan, 0.0, -1.0, 951_782_400.5, -6.2e10, 2.5e11, 1e300, -1e300)
 
 Arrays = Mapping[str, np.ndarray]
@@ -30,8 +34,8 @@ def awkward_rows(columns: Sequence[Column], rows: Arrays, known: Mapping[str, Se
     made: list[dict[str, Any]] = [{column.name: "" if column.type == "text" else np.nan for column in columns}]
     for column in columns:
         odd: list[Any] = list({"number": NUMBERS, "text": TEXTS, "timestamp": MOMENTS}[column.type])
-        for value in known.get(column.name, ())[:3]:
-            odd += [value, f"{value} ", f" {value}", value.swapcase()]
+        for value in [*known.get(column.name, ())[:3], *([ordinary[column.name]] if column.type == "text" else [])]:
+            odd += [value, f"{value} ", f" {value}", value.swapcase(), unicodedata.normalize("NFD", value)]
         made += [{**ordinary, column.name: value} for value in odd]
     return {
         column.name: np.array([[row[column.name]] for row in made], dtype=object if column.type == "text" else np.float64)

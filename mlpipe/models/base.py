@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlpipe.base import Settings
 from mlpipe.schema import Tensors
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class Model(Settings):
     """A kind of network. The module that `build` returns is called with the present tensors by name and gives [B, outputs]."""
+
+    needs: ClassVar[tuple[str, ...]] = ()  # kinds of features of which the pipeline must have one
 
     @abstractmethod
     def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:

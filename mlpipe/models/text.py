@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 class TextModel(Model):
     """What models on texts share: the head, and what becomes of numbers and categories beside the text."""
+
+    needs: ClassVar[tuple[str, ...]] = ("text", "tokens")
 
     hidden: tuple[Positive, ...] = ()
     dropout: Share = 0.1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlpipe.digest import short
+from mlpipe.features.text import FittedText
 from mlpipe.manifest import Manifest
 from mlpipe.schema import Schema
 from mlpipe.spec import Pipeline
@@ -23,11 +24,14 @@ def model_card(
     """The card's text: data, metrics, limits, lineage."""
     import jinja2
 
+    texts = [feature for feature in schema.features if isinstance(feature, FittedText)]
     prepare, report = parents["prepare"].results, parents["evaluate"].results
     spec = pipeline.spec
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 (Markdown)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        front=_front_matter(pipeline, report),
+        front=_front_matter(pipeline, report, bool(schema.tensors.text)),
+        texts=texts,
+        at_once=contract.get("rows_at_once"),
         name=spec.name,
         description=spec.export.description,
         target=schema.task.target,
@@ -44,20 +48,20 @@ def model_card(
     )
 
 
-def _front_matter(pipeline: Pipeline, report: Mapping[str, Any]) -> str:
+def _front_matter(pipeline: Pipeline, report: Mapping[str, Any], reads_text: bool) -> str:
     """YAML as the Hugging Face hub reads it (model-index)."""
     import io
 
     from ruamel.yaml import YAML
 
     spec = pipeline.spec
-    task = HUB_TASKS[spec.task.kind]
+    task = "text-classification" if reads_text and spec.task.kind == "classification" else HUB_TASKS[spec.task.kind]
     metrics = [{"type": name, "value": round(report[name], 6)} for name in report["baseline"] if report[name] is not None]
     result = {"task": {"type": task}, "dataset": {"name": spec.name, "type": spec.name}, "metrics": metrics}
     front = {
         "library_name": "onnx",
         "pipeline_tag": task,
-        "tags": ["mlpipe", "onnx", "tabular", spec.task.kind],
+        "tags": ["mlpipe", "onnx", "text" if reads_text else "tabular", spec.task.kind],
         "model-index": [{"name": spec.name, "results": [result]}],
     }
     text = io.StringIO()

@@ -21,6 +21,7 @@ from mlpipe.schema import Schema, load_schema
 from mlpipe.spec import Gate, Pipeline
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoded import read_tensors, release
+from mlpipe.stages.slices import slice_lines, sliced
 from mlpipe.tasks.classification import FittedClassification
 
 if TYPE_CHECKING:
@@ -65,14 +66,18 @@ class Evaluate(Stage):
         column = pq.read_table(prepare.path("test-rows"), columns=[target], read_dictionary=texts).column(0)
         truth = np.concatenate([schema.task.truth(chunk) for chunk in column.chunks])
         del column
-        report = evaluation(Outcome(truth, scores, _classes(schema)), schema, spec.metrics, spec.evaluate.gates)
+        outcome = Outcome(truth, scores, _classes(schema))
+        report = evaluation(outcome, schema, spec.metrics, spec.evaluate.gates)
+        for name in spec.evaluate.slices:
+            parts_of = pq.read_table(prepare.path("test-rows"), columns=[name], read_dictionary=[name]).column(0)
+            report.setdefault("slices", {})[name] = sliced(parts_of, outcome, spec.metrics)
         write_json(out / "metrics.json", report)
-        del truth  # it has done its work, and is one of the large things here
+        del truth, outcome  # they have done their work, and are large
         names = list(dict.fromkeys([*schema.keys, target]))
         parts = in_slices(pq.ParquetFile(prepare.path("test-rows")).iter_batches(batch_size=WRITTEN_ROWS, columns=names), WRITTEN_ROWS)
         content = _write_predictions(_predictions(parts, schema, scores), out / "predictions.parquet")
         failed = [gate for gate in report["gates"] if not gate["passed"]]
-        for line in metric_lines(report):
+        for line in [*metric_lines(report), *slice_lines(report.get("slices", {}), spec.metrics)]:
             console.say(f"  {line}")
         for column, found in prepare.results.get("unseen", {}).get("test", {}).items():
             console.say(f"  test: {column}: {found['rows']:,} rows with unseen values ({', '.join(list(found['values'])[:5])})")

@@ -16,6 +16,7 @@ from mlpipe.errors import GateError, MachineError, ParityError
 from mlpipe.exporters.targets import LOWEST_RUNTIME, Onnx
 from mlpipe.features.category import FittedCategory
 from mlpipe.features.graph import ENCODED
+from mlpipe.features.text import FittedText
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.metrics import METRICS
 from mlpipe.metrics.base import Outcome, measured
@@ -268,6 +269,7 @@ class _Exporting:
         steps = {step.column: step for step in self.schema.host_steps}
         named = {column.name: column for column in self.schema.columns}
         known = {f.column: list(f.values) for f in self.schema.features if isinstance(f, FittedCategory)}
+        texts = {f.column: f for f in self.schema.features if isinstance(f, FittedText)}
         inputs = []
         for name, kind, shape in self.exported.inputs:
             entry: dict[str, Any] = {
@@ -279,6 +281,8 @@ class _Exporting:
             entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
             if name in known:
                 entry["values"] = known[name]
+            if name in texts:
+                entry["text"] = {"characters_read": texts[name].length, "folded": texts[name].fold}
             if replaced := self.pipeline.spec.prepare.source.replace.get(name):
                 entry["reads_as"] = replaced
             if name in steps:
@@ -305,6 +309,8 @@ class _Exporting:
             "reader": reader_of(self.pipeline),
             "onnxruntime_minimum": LOWEST_RUNTIME,
             "onnx": {"opset": self.target.opset, "ir_version": self.target.ir_version},
+            **({"rows_at_once": self.exported.at_once} if self.exported.at_once else {}),
+            **({"operators_of_onnxruntime": ["com.microsoft.Tokenizer"]} if texts else {}),
         }
 
     def _sample(self, batch: pa.RecordBatch) -> dict[str, Any]:
