@@ -18,6 +18,7 @@ from mlpipe.metrics.shift import chi_square, kolmogorov_smirnov, psi
 from mlpipe.sources.base import Source
 from mlpipe.stages.ahead import ahead
 from mlpipe.stages.predict import contract_of, source_of
+from mlpipe.stages.prose import Prose
 from mlpipe.stages.rows import typed_rows
 
 if TYPE_CHECKING:
@@ -246,9 +247,11 @@ class _Number:
         return 0.0, (self.beyond / present if present else 0.0)
 
 
-def _tally(profile: Mapping[str, Any], kind: str, known: frozenset[str] | None) -> _Text | _Number:
+def _tally(profile: Mapping[str, Any], kind: str, known: frozenset[str] | None) -> _Text | _Number | Prose:
     if profile["kind"] != kind:
         raise ValueError(f"{profile['kind']} where the model takes {kind}")
+    if "prose" in profile:
+        return Prose(profile)
     return _Text(profile, known) if kind == "text" else _Number(profile)
 
 
@@ -257,7 +260,7 @@ def _share(profile: Mapping[str, Any]) -> float:
     return float(profile["missing"] / profile["rows"]) if profile["rows"] else 0.0
 
 
-def _judged(name: str, role: Literal["feature", "target"], tally: _Text | _Number, rows: int, limits: Limits) -> ColumnDrift:
+def _judged(name: str, role: Literal["feature", "target"], tally: _Text | _Number | Prose, rows: int, limits: Limits) -> ColumnDrift:
     """The figures of a column and what they mean."""
     present = rows - tally.missing
     index, tested = tally.shift()

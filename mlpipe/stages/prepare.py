@@ -306,7 +306,7 @@ class _Preparation:
 
         def fit(feature: Any, column: str) -> tuple[AnyFitted, dict[str, Any]]:
             values = pq.ParquetFile(self.out / "train.parquet", read_dictionary=texts).read([column]).column(0)
-            found = feature.fit(column, values), profile_column(values)
+            found = feature.fit(column, values), profile_column(values, feature.kind == "text")
             del values
             pa.default_memory_pool().release_unused()  # a column is the largest thing held whole: its memory goes back at once
             return found

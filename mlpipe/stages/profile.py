@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.columns import sorted_numbers, sorted_quantiles, text_counts
+from mlpipe.stages.prose import prose
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,14 +26,15 @@ LONGEST = 100
 BLOCK = 65_536
 
 
-def profile_column(values: pa.ChunkedArray) -> dict[str, Any]:
+def profile_column(values: pa.ChunkedArray, free: bool = False) -> dict[str, Any]:
     """Counts; for text distinct and common values and lengths; for numbers and times (seconds) moments, quantiles, ranges, knots."""
     import pyarrow as pa
 
     base: dict[str, Any] = {"rows": len(values), "missing": values.null_count}
     kind = values.type
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        return {**base, "kind": "text", **_text(text_counts(values))}
+        counts = text_counts(values)
+        return {**base, "kind": "text", **_text(counts), **({"prose": prose(counts)} if free else {})}
     timed = pa.types.is_timestamp(kind)
     numbers = sorted_numbers(values.cast(pa.int64())) / 1e6 if timed else sorted_numbers(values)
     return {**base, "kind": "timestamp" if timed else "number", **(_numbers(numbers) if len(numbers) else {})}
@@ -95,5 +97,5 @@ def add_held_out(profile: dict[str, Any], rows: int, unseen: Mapping[str, Any]) 
     `Strangers.told` gives for the valid rows.
     """
     for name, column in profile["columns"].items():
-        if column["kind"] == "text":
+        if column["kind"] == "text" and "prose" not in column:
             column["held_out"] = {"rows": rows, "without_code": unseen.get(name, {}).get("rows", 0)}

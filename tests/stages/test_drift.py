@@ -263,3 +263,27 @@ def test_the_rows_that_training_had_do_not_drift_whatever_is_rare(tmp_path: Path
 def test_limits_that_are_none(run: Path, limits: dict[str, float]) -> None:
     with pytest.raises(SpecError, match="is no limit"):
         drift(export_of(run), Path("rows.csv"), limits=Limits(**limits))
+
+
+def test_free_texts_are_compared_by_their_words_and_lengths(tmp_path):
+    """Whole texts all differ, in training as well: other words, and longer texts, are what has moved."""
+    texts = [f"the parcel {i} from the shop was {word} and late" for i in range(120) for word in ("red", "blue")]
+    lines = [f"{text},{'ab'[i % 2]}" for i, text in enumerate(texts)]
+    (tmp_path / "train.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
+    settings = small_settings(
+        prepare__features=[{"kind": "text", "columns": ["text"]}], train__model={"kind": "text_bag", "width": 4}, train__epochs=1
+    )
+    chain(write_pipeline(tmp_path / "small.yaml", settings), tmp_path / "runs")
+    export = tmp_path / "runs/small/export"
+    made = {
+        "same": texts[::-1],
+        "other words": [f"das Paket {i} aus dem Laden war {word} und zu spät dran" for i in range(120) for word in ("rot", "blau")],
+        "longer": [f"{text} {text} {text}" for text in texts],
+        "signs": [f"我要听音乐第{i}首 我要听音乐第首" for i in range(240)],
+    }
+    verdicts = {}
+    for name, rows in made.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["text", *rows]) + "\n", encoding="utf-8")
+        (column,) = drift(export, tmp_path / f"{name}.csv").columns
+        verdicts[name] = column.verdict
+    assert verdicts == {"same": "steady", "other words": "drift", "longer": "drift", "signs": "drift"}

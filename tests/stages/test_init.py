@@ -338,12 +338,26 @@ def test_copies_of_the_target_are_warned_of(tmp_path: Path) -> None:
     assert "other stands" not in said(report)
 
 
-def test_free_text_and_running_numbers_are_left_out(tmp_path: Path) -> None:
-    """With the reason."""
+def test_free_text_is_learned_from_and_running_numbers_are_left_out(tmp_path: Path) -> None:
+    """With the evidence, and the reason."""
     rows = [f"{i},it was the {i}th of many long days,{i % 7}.25,{'ab'[i % 2]}" for i in range(60)]
-    _, pipeline = looked(tmp_path, table(tmp_path, "line,story,x,label", rows))
-    ignore = pipeline.spec.prepare.ignore
-    assert "free text" in ignore["story"] and "running number" in ignore["line"]
+    report, pipeline = looked(tmp_path, table(tmp_path, "line,story,x,label", rows))
+    texts = [feature for feature in pipeline.spec.prepare.features if feature.kind == "text"]
+    assert [(feature.columns, feature.characters, feature.min_count) for feature in texts] == [(("story",), 4, 1)]
+    assert "free text: 8 words a cell on average, at most 33 characters" in report.text
+    assert "running number" in pipeline.spec.prepare.ignore["line"]
+    assert pipeline.spec.train.model.kind == "mlp"
+
+
+def test_a_table_of_texts_gets_a_model_of_texts(tmp_path: Path) -> None:
+    """Long ones by their words alone; what has no blanks between words is text too."""
+    rows = [f"{'sehr ' * 500}lang {i},我要听音乐第{i}首,{'ab'[i % 2]}" for i in range(60)]
+    _, pipeline = looked(tmp_path, table(tmp_path, "story,wish,label", rows))
+    texts = {feature.columns: feature for feature in pipeline.spec.prepare.features}
+    assert texts[("story",)].characters == 0
+    assert texts[("story",)].max_characters == 2507
+    assert texts[("wish",)].characters == 4
+    assert pipeline.spec.train.model.kind == "text_bag"
 
 
 def test_almost_numbers_are_not_made_categories(tmp_path: Path) -> None:

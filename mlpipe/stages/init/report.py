@@ -103,7 +103,7 @@ def look(seen: Dialect, target: str, task: str | None, base: Path, name: str) ->
     del table
     if rows >= MANY_ROWS:  # enough to know each distribution: mapped to a normal one, neither units nor far values matter
         guesses = [replace(g, scale="quantile") if g.kind == "numeric" and g.distinct > FEW_VALUES else g for g in guesses]
-    learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime")]
+    learned = [guess.name for guess in guesses if guess.kind in ("numeric", "category", "datetime", "text")]
     if not learned:
         faults = [f"{guess.name}: {guess.reason or guess.remark}" for guess in guesses]
         raise DataError(
@@ -148,7 +148,7 @@ def _refuse_absent(target: str, looks: Mapping[str, Look], seen: Dialect, *, str
 
 def _usable(guess: Guess, reserved: tuple[str, ...]) -> Guess:
     """A column whose name the exported graph cannot take is left out."""
-    if guess.kind not in ("numeric", "category", "datetime") or (guess.name and guess.name not in reserved):
+    if guess.kind not in ("numeric", "category", "datetime", "text") or (guess.name and guess.name not in reserved):
         return guess
     why = f"{guess.name!r} is a name of an output of the exported graph" if guess.name else "it has no name"
     return Guess(guess.name, "ignore", guess.missing, guess.distinct, guess.shown, reason=f"{why}: name it otherwise in the file to use it")

@@ -15,6 +15,9 @@ PLAIN_SCALAR = re.compile(r"(\.\.?/)*[A-Za-z_][A-Za-z0-9_.+/()-]*( [A-Za-z0-9_.+
 RESERVED_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 WIDE = 110
 MANY_ROWS = 2_000
+FEW_TEXTS = 6_000  # rows: of fewer texts every word is kept
+LONG_TEXT = 2_048  # characters
+LONGEST_READ = 32_768  # characters
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ def _features(findings: Findings) -> list[str]:
                 f"      min_count: {few}   " + comment("rarer values share the code of unknown ones, so that this code is trained")
             )
         lines += ["      columns:", *_listed(categories, findings, "        ")]
+    lines += _texts(findings)
     dates: dict[tuple[str, bool], list[Guess]] = {}
     for guess in guesses:
         if guess.kind == "datetime":
@@ -202,6 +206,29 @@ def _features(findings: Findings) -> list[str]:
     for (form, timed), chosen in dates.items():
         parts = ["age", "month", "day", "weekday", *(["hour"] if timed else [])]
         lines += ["    - kind: datetime", f"      format: {scalar(form)}", f"      parts: {flow(parts, 13)}"]
+        lines += ["      columns:", *_listed(chosen, findings, "        ")]
+    return lines
+
+
+def _texts(findings: Findings) -> list[str]:
+    """Free texts; of long ones words alone are read, since every character would take part with four n-grams."""
+    lines: list[str] = []
+    texts = [guess for guess in findings.guesses if guess.kind == "text"]
+    for long in (False, True):
+        chosen = [guess for guess in texts if (guess.longest > LONG_TEXT) is long]
+        if not chosen:
+            continue
+        lines += ["    - kind: text", "      words: 2                  " + comment("words and pairs of them")]
+        if long:
+            longest = min(LONGEST_READ, max(guess.longest for guess in chosen))
+            lines.append("      characters: 0             " + comment("4: characters and runs of up to 4, for short texts"))
+            lines.append(f"      max_characters: {longest}     " + comment("of a text that are read"))
+        else:
+            lines.append(
+                "      characters: 4             " + comment("and runs of up to 4 characters: misspellings, languages without blanks")
+            )
+        few = 2 if findings.rows >= FEW_TEXTS else 1
+        lines.append(f"      min_count: {few}              " + comment("rows that must have a word for it to be known"))
         lines += ["      columns:", *_listed(chosen, findings, "        ")]
     return lines
 
@@ -223,6 +250,8 @@ def _train(findings: Findings) -> list[str]:
     rows = findings.rows
     many = rows >= MANY_ROWS
     numeric = any(guess.kind in ("numeric", "datetime") for guess in findings.guesses)
+    if not numeric and any(guess.kind == "text" for guess in findings.guesses):
+        return _train_texts(findings)
     lines = ["train:", "  model:", "    kind: mlp", f"    hidden: {'[256, 256]' if many else '[128, 128]' if rows >= 500 else '[64, 64]'}"]
     lines.append(f"    dropout: {0.2 if many else 0.1}")
     if many and numeric:
@@ -241,6 +270,24 @@ def _train(findings: Findings) -> list[str]:
     )
     lines.append(f"  monitor: {_main_metric(findings)[1]}")
     return lines
+
+
+def _train_texts(findings: Findings) -> list[str]:
+    """For texts, with or without categories beside them."""
+    many = findings.rows >= MANY_ROWS
+    return [
+        "train:",
+        "  model:",
+        "    kind: text_bag          "
+        + comment("the mean of what is learned of each word and run of characters; text_cnn and transformer read in order"),
+        "    width: 64",
+        "    forget: 0.3             " + comment("of the words, in each step of training"),
+        "  optimiser: {kind: adamw, lr: 0.005, weight_decay: 0.01}",
+        f"  epochs: {40 if many else 100}                " + comment("at most; patience ends it earlier"),
+        f"  batch_size: {64 if many else 32}",
+        f"  patience: {5 if many else 15}               " + comment("epochs without a better valid value; the best epoch is kept"),
+        f"  monitor: {_main_metric(findings)[1]}",
+    ]
 
 
 def _main_metric(findings: Findings) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from mlpipe.columns import parse_moment
 from mlpipe.errors import DataError
 from mlpipe.sources.base import Source
 from mlpipe.stages.look.survey import FORMATS, Cells, Convention, Look, numbers
+from mlpipe.stages.prose import WORDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,7 @@ ACCOUNTING = re.compile(r"^\((.+)\)$")  # a number below zero, in books
 UNIT = re.compile(r"^([$€£¥]|[A-Z]{3}(?= ))|([%‰$€£¥°]|\b(?<=[\d ])[A-Za-z]{1,3}[²³]?)$")  # of a number: 5 %, € 3, 1.5 kg, 20 EUR
 MANY = 20  # an identifier in fewer rows than this is not told from a value
 
-Kind = Literal["numeric", "category", "datetime", "key", "ignore", "target"]
+Kind = Literal["numeric", "category", "datetime", "text", "key", "ignore", "target"]
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ class Guess:
     timed: bool = False
     doubt: bool = False  # left out for a reason that a person can settle
     warning: str = ""  # what a person should look at, though the column is used
+    longest: int = 0  # characters, of a text
     holds: str = ""  # where `kind` does not say it: constant, nothing, identifier, free text
     tokens: Mapping[str, int] = field(default_factory=dict)
 
 
-HOLDS = {"numeric": "number", "category": "category", "datetime": "date", "key": "identifier"}
+HOLDS = {"text": "free text", "numeric": "number", "category": "category", "datetime": "date", "key": "identifier"}
 
 
 def holds(guess: Guess) -> str:
@@ -212,7 +214,7 @@ def _texts(guess: Guess, look: Look, column: Cells, remark: str = "") -> Guess:
         guess = replace(guess, tokens=tokens, remark="; ".join(filter(None, [remark, f"{counts}, kept as a value"])))
     if present <= MANY or distinct <= present / 2:
         return guess
-    words = sum(n * len(text.split()) for text, n in values.items()) / sum(values.values())
+    words = sum(n * len(WORDS.findall(text)) for text, n in values.items()) / sum(values.values())
     if distinct == present or look.spilled:
         if _id_like(guess.name) or (not look.spilled and all(text.isdigit() for text in values)):
             return replace(
@@ -223,13 +225,9 @@ def _texts(guess: Guess, look: Look, column: Cells, remark: str = "") -> Guess:
                 guess, kind="ignore", holds="identifier", tokens={}, reason=f"another value in each of {present:,} rows: it identifies rows"
             )
     if words >= 3:
-        return replace(
-            guess,
-            kind="ignore",
-            holds="free text",
-            tokens={},
-            reason=f"free text ({words:.0f} words a cell on average): text features come later",
-        )
+        longest = max(map(len, values))
+        seen = f"free text: {words:.0f} words a cell on average, at most {longest:,} characters"
+        return replace(guess, kind="text", tokens={}, longest=longest, remark="; ".join(filter(None, [remark, seen])))
     few = f"{distinct:,} different values in {present:,} rows: too few rows of each to learn from"
     return _left(guess, "text", few)
 

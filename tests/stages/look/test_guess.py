@@ -28,6 +28,7 @@ def column(folder, values: list[str]) -> dict:
         ([f"{i % 12 + 1:02}/{i % 11 + 1:02}/2024" for i in range(40)], "unclear"),
         ([f"2024-{i % 12 + 1:02}" for i in range(40)], "date"),
         ([f"{i % 7} of one thing and another {i}" for i in range(40)], "free text"),
+        ([f"我要听音乐第{i}首" for i in range(40)], "free text"),
         ([f"{i % 7},5" for i in range(40)], "number"),
         (["ja", "nein"] * 20, "category"),
     ],
