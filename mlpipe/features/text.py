@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIT_ROWS = 2048
+CODE_BYTES = 32  # that a code takes on its way through the graph: int64, some of them at a time
 PENDING = 1 << 23  # n-gram keys that are gathered before they are counted
 
 
@@ -57,6 +58,7 @@ class FittedText(Fitted):
         if size := self.characters_length:
             codes = tokens.codes(tokens.characters(), "characters/1", self.characters, size)
             parts += self._sequences("characters", tokens, codes, self.characters, size, self.character_ngrams)
+        graph.row_bytes += sum(part.width for part in parts) * CODE_BYTES
         return parts
 
     def tokens(self, graph: GraphBuilder) -> Tokens:

@@ -107,11 +107,13 @@ class _Exporting:
         import torch
 
         from mlpipe.exporters.onnx import joined
+        from mlpipe.features.encode import rows_at_once, session
         from mlpipe.stages.network import load_net
 
         torch.set_num_threads(self.pipeline.spec.train.threads)
         self.net: nn.Module = load_net(self.train, self.schema, self.pipeline.base)
         self.encoder = self.prepare.path("encoder").read_bytes()
+        self.at_once = PARITY_ROWS if not self.schema.tensors.text else min(PARITY_ROWS, rows_at_once(session(self.encoder)))
         first = next(self._test_rows())
         sample = self._tensors(first.slice(0, 3) if first.num_rows >= 2 else self._doubled(first))
         model = joined(self.encoder, self.net, sample, self.schema.task.activate, self.classes, self.target)
@@ -156,7 +158,7 @@ class _Exporting:
         texts = [column.name for column in self.schema.columns if column.type == "text"]
         names = list(dict.fromkeys([*(column.name for column in self.schema.columns), self.schema.task.target]))
         file = pq.ParquetFile(self.prepare.path("test-rows"), read_dictionary=texts)
-        yield from file.iter_batches(batch_size=PARITY_ROWS, columns=names)
+        yield from file.iter_batches(batch_size=self.at_once, columns=names)
 
     def _doubled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -226,7 +228,7 @@ class _Exporting:
         report = {
             **tests.as_dict(),
             "worst_scaled": worst if np.isfinite(worst) else None,
-            "batches": {"sizes": [*BATCHES, PARITY_ROWS], **small.as_dict()},
+            "batches": {"sizes": [*BATCHES, self.at_once], **small.as_dict()},
             "awkward": awkward.as_dict(),
             "metrics": changes,
         }

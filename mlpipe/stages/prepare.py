@@ -22,8 +22,7 @@ from mlpipe.digest import TableDigest
 from mlpipe.errors import DataError, listed
 from mlpipe.features import AnyFitted
 from mlpipe.features.category import FittedCategory
-from mlpipe.features.encode import Encoder
-from mlpipe.features.graph import CODES, TENSORS, GraphBuilder, Part
+from mlpipe.features.graph import TENSORS, GraphBuilder, Part
 from mlpipe.features.text import FittedText
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
 from mlpipe.schema import HostStep, Schema, Tensors
@@ -32,13 +31,12 @@ from mlpipe.spec import Pipeline
 from mlpipe.splits.base import TEST, Assigner
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
-from mlpipe.stages.encoded import TensorWriter, check_finite
+from mlpipe.stages.encoding import encode_splits
 from mlpipe.stages.inputs import remove_old_copies, source_inputs
 from mlpipe.stages.leaking import Leaks
 from mlpipe.stages.profile import add_held_out, profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
 from mlpipe.stages.shares import check_splits
-from mlpipe.stages.strangers import Strangers
 from mlpipe.stages.watch import Watch, judge_fresh
 from mlpipe.tasks import AnyFittedTask
 from mlpipe.tasks.regression import Regression
@@ -46,7 +44,6 @@ from mlpipe.tasks.regression import Regression
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ENCODE_ROWS = 65_536
 SHOWN_LINES = 10
 
 
@@ -103,7 +100,7 @@ class _Preparation:
         encoder = self._encoder(features)
         (self.out / "encoder.onnx").write_bytes(encoder)
         write_json(self.out / "schema.json", schema.as_dict())
-        encoded, unseen = self._encode(encoder, schema, {name: digests[name].rows for name in SPLITS})
+        encoded, unseen = encode_splits(self.out, encoder, schema, {name: digests[name].rows for name in SPLITS}, self.leaks, self.notes)
         add_held_out(profile, digests["valid"].rows, unseen.get("valid", {}))
         write_json(self.out / "profile.json", profile)
         self.notes += self.watch.notes
@@ -355,42 +352,3 @@ class _Preparation:
         present = [(name, [part for part in parts if part.tensor == name]) for name in TENSORS]
         model = graph.model([(name, mine) for name, mine in present if mine])
         return bytes(model.SerializeToString(deterministic=True))
-
-    # ---- second pass: encoded tensors
-
-    def _encode(self, encoder: bytes, schema: Schema, rows: Mapping[Split, int]) -> tuple[dict[str, str], dict[str, Any]]:
-        """Writes `encoded/<split>/`; returns digests by split, and values that train lacks by split and column."""
-        from pyarrow import parquet as pq
-
-        run = Encoder(encoder, schema.columns, threads=1)
-        texts = [column.name for column in self.columns if column.type == "text"]
-        names = list(dict.fromkeys([*(column.name for column in schema.columns), self.target]))
-        digests: dict[str, str] = {}
-        unseen: dict[str, Any] = {}
-        for split in (name for name in SPLITS if rows[name]):
-            strangers = Strangers(schema)
-            file = pq.ParquetFile(self.out / f"{split}.parquet", read_dictionary=texts)
-            with (
-                TensorWriter(self.out / "encoded" / split, rows[split]) as writer,
-                console.progress(f"encoding {split}", rows[split]) as bar,
-            ):
-                batches = file.iter_batches(batch_size=ENCODE_ROWS, columns=names)
-                for batch, tensors in mapped(lambda batch: (batch, run(batch)), batches):
-                    for name, tensor in tensors.items():
-                        check_finite(name, tensor, schema)
-                        writer.write(name, tensor.astype(np.int32) if name in CODES else tensor)
-                    writer.write("target", schema.task.encode(batch.column(self.target)))
-                    self.leaks.look(split, batch, schema, rows[split])
-                    if split != "train":
-                        strangers.look(batch)
-                    bar.advance(batch.num_rows)
-            digests[split] = writer.digest.hexdigest()
-            if found := strangers.told(split, self.notes):
-                unseen[split] = found
-            if (lost := found.get(self.target)) and lost["rows"] == rows[split]:
-                raise DataError(
-                    f"none of the {rows[split]:,} {split} rows has a class of the train rows",
-                    faults=[f"{split}: {listed(lost['values'], 5)}", f"train: {listed(schema.task.summary()['classes'], 5)}"],
-                    hint="the same classes are spelt in two ways? `replace` maps one spelling to the other",
-                )
-        return digests, unseen

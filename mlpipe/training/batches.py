@@ -107,8 +107,12 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def in_order(tensors: Mapping[str, torch.Tensor], size: int, release: Callable[[], None] = nothing) -> Iterator[Tensors]:
-    """Batches as rows stand, for evaluation; `release` is called after every `WINDOW` bytes or so."""
+    """Batches of up to `size` rows as they stand, for evaluation, each of `WINDOW` bytes at most: long texts make wide rows.
+
+    `release` is called after every `WINDOW` bytes or so.
+    """
     rows = next(iter(tensors.values())).shape[0]
+    size = max(1, min(size, WINDOW // row_bytes(tensors)))
     every = max(1, WINDOW // (row_bytes(tensors) * size))
     for number, start in enumerate(range(0, rows, size), 1):
         yield {name: _wide(tensor[start : start + size]) for name, tensor in tensors.items()}
