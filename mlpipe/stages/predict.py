@@ -25,7 +25,7 @@ from mlpipe.stages.evaluate import prediction_columns
 from mlpipe.stages.output import RowsWriter
 from mlpipe.stages.rows import Typed, typed_rows
 from mlpipe.stages.scoring import load_exported
-from mlpipe.stages.strangers import count_strangers
+from mlpipe.stages.strangers import count_cut, count_strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,7 @@ class Predicted:
     output: Path
     ignored: tuple[str, ...]
     unseen: dict[str, dict[str, int]]  # by column: values without a code of their own, and how many rows have them
+    cut: dict[str, tuple[int, int]]  # by column: texts that are longer than what is read of them, and how many characters that is
 
 
 def predict(
@@ -77,6 +78,8 @@ def predict(
         raise SpecError(f"the column {clash[0]!r} cannot be carried: the output has one of that name", hint="rename it in the input")
     known_values = {entry["name"]: frozenset(entry["values"]) for entry in contract["inputs"] if "values" in entry}
     unseen: dict[str, dict[str, int]] = {}
+    read = {entry["name"]: int(entry["text"]["characters_read"]) for entry in contract["inputs"] if "text" in entry}
+    cut = dict.fromkeys(read, 0)
     count = 0
     with RowsWriter(output) as writer, console.progress("predicting") as bar:
 
@@ -91,11 +94,13 @@ def predict(
                 for value, found in count_strangers(chunk.column(name), values).items():
                     mine = unseen.setdefault(name, {})
                     mine[value] = mine.get(value, 0) + found
+            for name, characters in read.items():
+                cut[name] += count_cut(chunk.column(name), characters)
             count += chunk.num_rows
             bar.advance(chunk.num_rows, f"rows {count:,}")
         if not count:
             raise DataError(f"{rows.name} has no rows", hint="is it the right file?")
-    return Predicted(count, output, ignored, unseen)
+    return Predicted(count, output, ignored, unseen, {name: (rows, read[name]) for name, rows in cut.items() if rows})
 
 
 WRITTEN = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}

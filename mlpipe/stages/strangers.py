@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.errors import DataError, listed
+from mlpipe.features.text import FittedText
 from mlpipe.schema import Schema
 from mlpipe.tasks.classification import FittedClassification
 
@@ -23,8 +24,21 @@ def count_strangers(array: Any, known: frozenset[str]) -> dict[str, int]:
     return {strange[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code in strange}
 
 
+def count_cut(array: Any, characters: int) -> int:
+    """How many rows of a dictionary-encoded column hold a text that is longer than what is read of it."""
+    import pyarrow.compute as pc
+
+    long = pc.greater(pc.utf8_length(array.dictionary), characters)
+    return int(pc.sum(long.take(array.indices.drop_null())).as_py() or 0)
+
+
+def cut_line(column: str, rows: int, characters: int) -> str:
+    """What is said of texts that are cut."""
+    return f"{column}: {rows:,} texts are longer than {characters:,} characters; the rest of them is not read"
+
+
 class Strangers:
-    """Counts values and classes that the train rows lack, on the distinct values of each batch."""
+    """Counts values and classes that the train rows lack, and texts that are cut, on the distinct values of each batch."""
 
     def __init__(self, schema: Schema) -> None:
         self.known = {f.column: (f.known(), f.strict()) for f in schema.features if f.known() is not None}
@@ -32,10 +46,14 @@ class Strangers:
         if isinstance(schema.task, FittedClassification):
             self.known[schema.task.target] = (frozenset(schema.task.classes), False)
         self.target = schema.task.target
+        self.read = {f.column: f.length for f in schema.features if isinstance(f, FittedText)}
+        self.cut = dict.fromkeys(self.read, 0)
         self.counts: dict[str, dict[str, int]] = {}
 
     def look(self, batch: pa.RecordBatch) -> None:
         """Counts the strangers of a batch."""
+        for column, characters in self.read.items():
+            self.cut[column] += count_cut(batch.column(column), characters)
         for column, (known, _) in self.known.items():
             mine = self.counts.setdefault(column, {})
             for value, count in count_strangers(batch.column(column), known or frozenset()).items():
@@ -43,6 +61,7 @@ class Strangers:
 
     def told(self, split: str, notes: list[str]) -> dict[str, Any]:
         """The counts, each said in a note. Raises DataError where a column is strict."""
+        notes += [f"{split}: {cut_line(column, rows, self.read[column])}" for column, rows in self.cut.items() if rows]
         found = {}
         for column, counts in self.counts.items():
             if not counts:

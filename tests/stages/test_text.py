@@ -124,6 +124,7 @@ def test_a_process_with_onnxruntime_alone_and_no_locale_gives_the_same_answers(t
         writer.writerows(row for row in rows if "\u0000" not in row["title"])
     told = mlpipe("predict", found / "export", "odd.csv", "-o", "out.csv", cwd=tmp_path)
     assert told.rc == 0, told.err
+    assert "title: 6 texts are longer than 64 characters; the rest of them is not read" in told.out
     with (tmp_path / "out.csv").open(encoding="utf-8") as file:
         labels = [row["prediction"] for row in csv.DictReader(file)]
     assert labels == [label for label, row in zip(answers[0]["label"], rows, strict=True) if "\u0000" not in row["title"]]
