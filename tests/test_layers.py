@@ -19,7 +19,7 @@ FLOORS = [
     {"spec"},
     {"exporters", "training"},
     {"models", "sources", "metrics"},
-    {"schema"},
+    {"schema", "documents"},
     {"features", "tasks", "splits", "checks", "leaks"},
     {"run"},
     {"manifest"},
@@ -33,12 +33,12 @@ FLOOR = {room: height for height, rooms in enumerate(reversed(FLOORS)) for room 
 # what siblings of a folder share beside its base.py
 SHARED = {
     "features": {"graph", "encode", "tokens"},
-    # sql.py's answer is a Parquet file
-    "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "database", "parquet"},
+    # sql.py's answer and documents.py's rows are Parquet files, and documents.py's labels a CSV file
+    "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "database", "parquet", "csv", "families"},
     "models": {"network", "texts"},
     "splits": {"random"},  # group.py hashes as random.py does
 }
-FREE = {"cli", "stages", "training", "exporters"}  # rooms whose files are parts of one work and know each other
+FREE = {"cli", "stages", "training", "exporters", "documents"}  # rooms whose files are parts of one work and know each other
 
 
 def room(path: Path) -> str:

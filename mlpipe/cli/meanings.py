@@ -142,6 +142,7 @@ MEANINGS = {
     "dropout": "the share of units left out in a training step",
     "one_hot_up_to": "a category with more codes is embedded",
     "category_width": "of an embedded category",
+    "TextBag.pooling": "the sum of all embeddings, divided by the root of their number or by their number",
     "TextBag.width": "of the embedding",
     "unit": "which tokens are read in their order; a column without them has its others read",
     "TextCnn.width": "of the embedding of a token",

@@ -59,7 +59,7 @@ class TextModel(Model):
 
 
 class TextBag(TextModel):
-    """The mean of the embeddings of words, characters and their n-grams, then one linear layer (or `hidden` ones before it).
+    """The averaged embeddings of words, characters and their n-grams, then one linear layer (or `hidden` ones before it).
 
     Fast and strong: after fastText (Joulin et al. 2016, https://arxiv.org/abs/1607.01759), with exact vocabularies instead of hashes.
     """
@@ -67,12 +67,13 @@ class TextBag(TextModel):
     kind: Literal["text_bag"] = "text_bag"
     width: Positive = 64
     forget: Share = 0.3
+    pooling: Literal["sqrt", "mean"] = "sqrt"
 
     def texts(self, tensors: Tensors) -> nn.Module:
         """A bag for each column."""
         from mlpipe.models import texts
 
-        return texts.bags(tensors.text, self.width, self.forget)
+        return texts.bags(tensors.text, self.width, self.forget, self.pooling)
 
 
 class TextCnn(TextModel):

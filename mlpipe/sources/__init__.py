@@ -6,6 +6,7 @@ from pydantic import Field
 
 from mlpipe.sources.arrow import Arrow
 from mlpipe.sources.csv import Csv
+from mlpipe.sources.documents import Documents
 from mlpipe.sources.excel import Excel
 from mlpipe.sources.fixed import Fixed
 from mlpipe.sources.json import Json
@@ -14,4 +15,4 @@ from mlpipe.sources.ods import Ods
 from mlpipe.sources.parquet import Parquet
 from mlpipe.sources.sql import Sql
 
-AnySource = Annotated[Csv | Parquet | Jsonl | Json | Arrow | Excel | Ods | Fixed | Sql, Field(discriminator="kind")]
+AnySource = Annotated[Csv | Parquet | Jsonl | Json | Arrow | Excel | Ods | Fixed | Sql | Documents, Field(discriminator="kind")]

@@ -18,6 +18,7 @@ from mlpipe.base import NumberFormat, Settings, expand
 from mlpipe.columns import NUMBER, Chunk
 from mlpipe.errors import DataError, IntegrityError, did_you_mean, listed
 from mlpipe.sources import remote
+from mlpipe.sources.families import family, is_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +102,14 @@ class RawRows(Settings):
     def queries(self, base: Path) -> list[tuple[str, Path]]:
         """Files beside the pipeline file that say what is read, as (the path as written; where it lies)."""
         return []
+
+    def readers(self) -> dict[str, str]:
+        """Packages whose version decides what is read, by name; for kinds whose reading changes from version to version."""
+        return {}
+
+    def report(self) -> dict[str, Any]:
+        """What came of reading, for the results of prepare."""
+        return {}
 
     def reader(self) -> dict[str, Any]:
         """The settings with which rows of this kind in a file are read, without where they lie."""
@@ -198,6 +207,10 @@ class Source(RawRows):
             found.append((written, file))
         return found
 
+    def identity(self, base: Path) -> list[tuple[str, Path]]:
+        """The files whose content decides the rows, as `files` gives them."""
+        return self.files(base)
+
     def listing(self, base: Path) -> list[tuple[str, Path | None]]:
         """The files, globs in sorted order; None for one behind a URL that was not fetched. Raises DataError as `files` does."""
         found: list[tuple[str, Path | None]] = []
@@ -289,11 +302,11 @@ class Source(RawRows):
     def agree(self, seen: dict[str, tuple[str, Any]], name: str, written: str, kind: Any) -> None:
         """Compares a column's type in one file with that in the files before it. Raises DataError where they do not go together."""
         known = seen.setdefault(name, (written, kind))
-        if str(known[1]) == str(kind) or (family := _family(kind)) == "none":
+        if str(known[1]) == str(kind) or (sort := family(kind)) == "none":
             return
-        if _family(known[1]) == "none":
+        if family(known[1]) == "none":
             seen[name] = (written, kind)
-        elif _family(known[1]) != family:
+        elif family(known[1]) != sort:
             raise DataError(
                 f"column {name!r} holds {known[1]} in {known[0]} and {kind} in {written}",
                 hint="write it the same way in all files; one that lost leading zeros or turned numbers into text reads as other values",
@@ -316,9 +329,9 @@ class Source(RawRows):
             kind = array.type
             if pa.types.is_string_view(kind):
                 array = array.cast(pa.string())
-            if _is_text(array.type):
+            if is_text(array.type):
                 array = array.dictionary_encode()
-            if pa.types.is_dictionary(array.type) and _is_text(array.type.value_type):
+            if pa.types.is_dictionary(array.type) and is_text(array.type.value_type):
                 array = self._cleaned_text(name, array)
             elif name in self.replace:
                 raise DataError(f"column {name!r} holds {kind}, in which `replace` has nothing to do", hint="`replace` works on text")
@@ -362,31 +375,6 @@ class Source(RawRows):
         used, codes = np.unique(fresh[~lost], return_inverse=True)  # only texts that are not missing stay in the table
         fresh[~lost] = codes
         return pa.DictionaryArray.from_arrays(pa.array(fresh[old], pa.int32(), mask=lost[old]), distinct.dictionary.take(pa.array(used)))
-
-
-def _family(kind: Any) -> str:
-    """Types whose values go together in one column without loss; a column of nothing but nulls goes with all."""
-    import pyarrow as pa
-
-    if isinstance(kind, str):
-        return kind
-    if pa.types.is_dictionary(kind):
-        return _family(kind.value_type)
-    if pa.types.is_null(kind):
-        return "none"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    if _is_text(kind) or pa.types.is_string_view(kind):
-        return "text"
-    if pa.types.is_timestamp(kind):
-        return "time with a zone" if kind.tz else "time"
-    return "time" if pa.types.is_date(kind) else str(kind)
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _neighbour(path: Path) -> str:

@@ -30,7 +30,7 @@ def source_inputs(context: Context) -> list[Input]:
         found += [Input(f"{role}-query", {"sha256": context.hashed(path)}, written) for written, path in rows.queries(base)]
         if context.asking:
             local = context.local(role, rows)
-            found += [Input(role, local.digest(written, path, context.hashed), written) for written, path in local.files(base)]
+            found += [Input(role, local.digest(written, path, context.hashed), written) for written, path in local.identity(base)]
             continue
         for written, there in rows.listing(base):
             if there is None:

@@ -32,7 +32,7 @@ from mlpipe.splits.base import TEST, Assigner
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoding import encode_splits
-from mlpipe.stages.inputs import remove_old_copies, source_inputs
+from mlpipe.stages.inputs import remove_old_copies, source_inputs, sources_of
 from mlpipe.stages.leaking import Leaks
 from mlpipe.stages.profile import add_held_out, profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
@@ -55,7 +55,9 @@ class Prepare(Stage):
 
     def config(self, pipeline: Pipeline) -> dict[str, Any]:
         """Section `prepare`; the reasons under `ignore` decide nothing."""
-        return {**pipeline.spec.prepare.model_dump(mode="json", exclude={"ignore"}), **task_and_seed(pipeline)}
+        readers = {role: found for role, rows in sources_of(pipeline) if (found := rows.readers())}
+        section = pipeline.spec.prepare.model_dump(mode="json", exclude={"ignore"})
+        return {**section, **({"readers": readers} if readers else {}), **task_and_seed(pipeline)}
 
     def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
         """The bytes of every source file, or the content of a database's answer."""
@@ -125,6 +127,8 @@ class _Preparation:
             "checks": checks,
             "leaks": leaks,
             "notes": self.notes,
+            **self.source.report(),
+            **({"test_source": found} if self.test and (found := self.test.report()) else {}),
         }
         sizes = ", ".join(f"{name} {digests[name].rows:,}" for name in SPLITS)
         lost = "".join(f", {count:,} dropped: {reason}" for reason, count in self.dropped.items())

@@ -14,14 +14,15 @@ SIGNS = TextSequence(column="u", unit="characters", length=8, size=9)
 CODES = torch.tensor([[2, 3, 1, 0, 0, 0], [4, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
 
 
-def test_a_bag_is_the_mean_of_the_rows_of_its_table():
+@pytest.mark.parametrize(("pooling", "divisor"), [("mean", 4), ("sqrt", 2)])
+def test_a_bag_averages_the_rows_of_its_table(pooling, divisor):
     """Each sequence has rows of its own; code 0 has none, and an empty text is 0."""
-    bag = Bag([WORDS, PAIRS], width=3, forget=0.0).eval()
+    bag = Bag([WORDS, PAIRS], width=3, forget=0.0, pooling=pooling).eval()
     pairs = torch.tensor([[3, 0, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
     found = bag(torch.cat([CODES, pairs], 1))
     table = bag.table
     assert table.shape == (1 + 4 + 3, 3)
-    assert torch.allclose(found[0], (table[2] + table[3] + table[1] + table[4 + 3]) / 4)
+    assert torch.allclose(found[0], (table[2] + table[3] + table[1] + table[4 + 3]) / divisor)
     assert torch.allclose(found[1], table[4])
     assert (found[2] == 0).all()
 

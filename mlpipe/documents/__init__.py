@@ -1,0 +1,1 @@
+"""Documents to text, by Docling, in processes of their own: what a file is, how it is written, what came of it."""
