@@ -107,9 +107,10 @@ def test_every_meaning_belongs_to_a_setting() -> None:
     }
     sections = [PipelineSpec, *(field.annotation for field in PipelineSpec.model_fields.values())]
     classes |= {c.__name__: c for c in sections if hasattr(c, "model_fields")}
+    from mlpipe.sources.documents import Labels
     from mlpipe.spec import Gate, Leaks
 
-    classes |= {"Gate": Gate, "Leaks": Leaks}
+    classes |= {"Gate": Gate, "Leaks": Leaks, "Labels": Labels}
     everywhere = {setting for c in classes.values() for setting in c.model_fields}
     for key in MEANINGS:
         owner, _, setting = key.rpartition(".")

@@ -20,6 +20,7 @@ from mlpipe.cli.meanings import MEANINGS
 from mlpipe.errors import MlpipeError, StoppedError
 from mlpipe.features.category import FIRST_KNOWN, MISSING, UNKNOWN
 from mlpipe.metrics import METRICS
+from mlpipe.sources.documents import Documents, Labels
 from mlpipe.spec import RESERVED, EvaluateSpec, ExportSpec, Gate, Leaks, PipelineSpec, PrepareSpec, TrainSpec
 from mlpipe.stages.kinds import UNIONS, kind_of, members
 
@@ -191,6 +192,10 @@ def _pipeline_file() -> Iterator[str]:
             yield f"#### {group.removesuffix('s')} {kind_of(member)}"
             yield _prose(member.__doc__)
             yield _fields(member)
+            if member is Documents:
+                yield "##### labels"
+                yield _prose(Labels.__doc__ or "")
+                yield _fields(Labels)
     yield "### Metrics"
     yield _table(
         ["metric", "task", "better", "meaning"],
@@ -274,6 +279,8 @@ def _group(kinds: tuple[str, ...]) -> str:
 def _named(class_name: str) -> str:
     if class_name == Gate.__name__:
         return "[gate](#gates)"
+    if class_name == Labels.__name__:
+        return "[labels](#labels)"
     if class_name == Leaks.__name__:
         return "[leaks](#leaks)"
     for name, section in SECTIONS.items():
@@ -298,7 +305,8 @@ def _run_folder() -> Iterator[str]:
     yield _table(["stage", "file or folder", "role", "what it is"], rows)
     yield (
         "Splits without rows have no folder in `encoded/`.\n`runs/NAME/.checkpoints/` holds an interrupted training until it is done.\n"
-        "`runs/NAME/.snapshots/` holds what the last prepare fetched from a URL or a database."
+        "`runs/NAME/.snapshots/` holds what the last prepare fetched from a URL or a database, or read out of documents;\n"
+        "`runs/NAME/.documents/` what came of each document, by its content."
     )
 
 
@@ -307,7 +315,7 @@ def _graph() -> Iterator[str]:
     yield (
         "`model.onnx` has one input for each feature column, of that name and shape `[batch, 1]`.\n"
         "Numbers are `double` with NaN for a missing value; times are `double` too, seconds since 1970-01-01T00:00:00; "
-        'categories are `string` with `""` for a missing value; a cell that `missing` or `replace` names may be sent as it stands.'
+        'categories and texts are `string` with `""` for a missing value; a cell that `missing` or `replace` names may go in as it stands.'
     )
     outputs = {"label": "string [batch]", "probability": "float [batch, classes]", "prediction": "double [batch]"}
     rows = [(task, f"`{name}`", outputs[name]) for task, names in RESERVED.items() for name in names]

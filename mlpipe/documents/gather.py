@@ -115,8 +115,7 @@ def gather(
     jobs = [Job(documents[i].name, documents[i].file, documents[i].password) for i in missing]
     pages, every = 0, max(1, len(jobs) // 10)
     with console.progress("documents", len(jobs)) as bar:
-        extra: dict[str, Any] = {"command": command} if command else {}
-        for count, (number, found) in enumerate(convert_all(jobs, how, workers, limits, **extra) if jobs else (), 1):
+        for count, (number, found) in enumerate(convert_all(jobs, how, workers, limits) if jobs else (), 1):
             document = documents[missing[number]]
             results[missing[number]] = found
             if not document.password:

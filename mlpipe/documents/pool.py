@@ -43,7 +43,7 @@ class Limits:
 
 
 def convert_all(
-    jobs: Sequence[Job], how: How, workers: int, limits: Limits, command: Sequence[str] = WORKER
+    jobs: Sequence[Job], how: How, workers: int, limits: Limits, command: Sequence[str] = ()
 ) -> Iterator[tuple[int, Converted]]:
     """(number of the job, what came of it) as the documents are done, in any order; every job gives one.
 
@@ -57,7 +57,7 @@ def convert_all(
     stop = threading.Event()
     with tempfile.TemporaryDirectory(prefix="mlpipe-documents-") as scratch:
         crews = [
-            threading.Thread(target=_crew, args=(jobs, waiting, done, stop, how, limits, command, Path(scratch)), daemon=True)
+            threading.Thread(target=_crew, args=(jobs, waiting, done, stop, how, limits, command or WORKER, Path(scratch)), daemon=True)
             for _ in range(max(1, min(workers, len(jobs))))
         ]
         for crew in crews:
@@ -125,20 +125,21 @@ class Worker:
         assert self._process.stdin is not None and self._process.stdout is not None  # both are pipes
         self._input: IO[bytes] = self._process.stdin
         self._output: IO[bytes] = self._process.stdout
-        self._fresh, self.dead = True, False
+        self._fresh, self.dead, self._told = True, False, ""
         self._rest = b""
         self._send({"how": how.as_dict()})
 
     def convert(self, job: Job, limits: Limits, stop: threading.Event) -> Converted | None:
         """What came of a document, or None when `stop` was set meanwhile. The time of starting up does not count."""
+        if self._fresh and not self._ready(stop):
+            return None
         asked = {"name": job.name, "file": str(job.file), "password": job.password}
         if not self._send(asked):
             return self._died()
-        begun, seconds = time.monotonic(), limits.seconds + (START if self._fresh else 0.0)
+        begun, seconds = time.monotonic(), limits.seconds
         while True:
             line = self._line()
             if line is not None:
-                self._fresh = False
                 return Converted.model_validate(json.loads(line)) if line else self._died()
             if stop.is_set():
                 return None
@@ -148,6 +149,23 @@ class Worker:
             if self._megabytes() > limits.megabytes:
                 self.close()
                 return failed("memory limit", f"it took more than {limits.megabytes:,} MB")
+
+    def _ready(self, stop: threading.Event) -> bool:
+        """Waits until the worker has imported what it needs; False when `stop` was set. Raises MachineError when it never is."""
+        begun = time.monotonic()
+        while not stop.is_set():
+            line = self._line()
+            if line:
+                self._fresh = False
+                return True
+            if line == b"" or time.monotonic() - begun > START:
+                self._end()
+                told = self._told.strip().splitlines()
+                raise MachineError(
+                    f"the process that reads documents ends before it begins: {told[-1] if told else 'no message'}",
+                    hint="pip install docling, in the version of constraints.txt",
+                )
+        return False
 
     def _send(self, message: dict[str, Any]) -> bool:
         try:
@@ -183,18 +201,18 @@ class Worker:
         return total / 1e6
 
     def _died(self) -> Converted:
-        """The worker ended by itself: the document was too much for it, or the worker cannot run at all."""
-        self.close()
-        code = self._process.returncode
-        if self._fresh and code == 1:  # never came as far as a document: no document is to blame
-            told = self._told.strip().splitlines()
-            raise MachineError(
-                f"the process that reads documents ends before it begins: {told[-1] if told else 'no message'}",
-                hint="pip install docling, in the version of constraints.txt",
-            )
+        """The worker ended by itself: the document was too much for it."""
+        code = self._end()
         if code in (-9, 137):
             return failed("memory limit", "its process was killed by the system")
         return failed("unreadable", f"its process ended with {code}")
+
+    def _end(self) -> int:
+        """How the worker ended, which it is about to do."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10)
+        self.close()
+        return int(self._process.returncode)
 
     def close(self) -> None:
         """Ends the process and what it started."""

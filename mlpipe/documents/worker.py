@@ -26,8 +26,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not come between the answers
-    how = How(**json.loads(sys.stdin.readline())["how"])
-    serve(_reader(how), answers)
+    reader = _reader(How(**json.loads(sys.stdin.readline())["how"]))
+    answers.write("{}\n")  # ready: from now on the time of documents counts
+    answers.flush()
+    serve(reader, answers)
 
 
 def serve(reader: Any, answers: Any) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -97,7 +98,21 @@ def drift(export: Path, rows: Path, *, limits: Limits = Limits(), reader: Mappin
     contract = contract_of(export)
     profile = _profile(export)
     columns = {entry["name"]: Column.model_validate(entry["column"]) for entry in contract["inputs"]}
-    source = source_of(contract, rows, dict(reader or {}))
+    with TemporaryDirectory(prefix="mlpipe-drift-") as aside:
+        source = source_of(contract, rows, dict(reader or {})).local(rows.parent.resolve(), Path(aside) / "rows")
+        return _compared(export, contract, profile, columns, source, rows, limits)
+
+
+def _compared(
+    export: Path,
+    contract: Mapping[str, Any],
+    profile: Mapping[str, Any],
+    columns: dict[str, Column],
+    source: Source,
+    rows: Path,
+    limits: Limits,
+) -> Drift:
+    """Reads and compares."""
     base = rows.parent.resolve()
     target = contract["target"]
     if all(target in source.names(file) for _, file in source.files(base)):

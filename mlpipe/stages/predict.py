@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +20,7 @@ from mlpipe.manifest import load as load_manifest
 from mlpipe.run import broken_outputs
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import KIND_OF_ENDING, Source
+from mlpipe.sources.documents import Documents
 from mlpipe.sources.streams import ENDINGS as PACKED_ENDINGS
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.evaluate import prediction_columns
@@ -53,7 +55,7 @@ def predict(
     carry_all: bool = False,
     reader: Mapping[str, Any] | None = None,
 ) -> Predicted:
-    """Scores every row of a file of any kind and writes `output`, whole or not at all.
+    """Scores every row of a file of any kind, or of a folder of documents, and writes `output`, whole or not at all.
 
     `carry` are columns of the input to carry along (key columns are carried by themselves); `reader` changes how the
     file is read. Raises NotReadyError for a folder that is no export, DataError for rows that cannot be read or lack a column.
@@ -63,13 +65,25 @@ def predict(
     if export.resolve() in output.resolve().parents:
         raise SpecError(f"{output} lies inside the export folder, which holds only what its manifest lists", hint="write it elsewhere")
     contract = contract_of(export)
+    with TemporaryDirectory(prefix="mlpipe-predict-") as aside:
+        source = source_of(contract, rows, dict(reader or {})).local(rows.parent.resolve(), Path(aside) / "rows")
+        return _scored(export, contract, source, rows, output, list(carry), carry_all)
+
+
+def _scored(
+    export: Path, contract: dict[str, Any], source: Source, rows: Path, output: Path, carry: Sequence[str], carry_all: bool
+) -> Predicted:
+    """Reads, scores, writes."""
     model = load_exported(export / contract["model"], threads=1)
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
-    source = source_of(contract, rows, dict(reader or {}))
     base = rows.parent.resolve()
     names = [name for _, file in source.files(base) for name in source.names(file)]
+    for note in source.notes:
+        console.say(f"  {note}")
     known = {column.name for column in columns}
-    carried = list(dict.fromkeys([*(key for key in contract["keys"] if key in names), *(names if carry_all else carry)]))
+    own = PLACES if isinstance(source, Documents) else ()  # a row says which document it came from
+    kept = [key for key in (*own, *contract["keys"]) if key in names]
+    carried = list(dict.fromkeys([*kept, *(names if carry_all else carry)]))
     extra = [Column(name=name, type="text") for name in carried if name not in known]
     ignored = tuple(name for name in dict.fromkeys(names) if name not in known and name not in carried and name != contract["target"])
     classes = tuple(contract["classes"])
@@ -103,7 +117,8 @@ def predict(
     return Predicted(count, output, ignored, unseen, {name: (rows, read[name]) for name, rows in cut.items() if rows})
 
 
-WRITTEN = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet", ".pq", ".feather", ".arrow")  # rows, also to a model of documents
+PLACES = ("path", "chunk", "table", "row")
 PREDICT_ROWS = 16_384
 SLICE = 1024  # rows a run: what the graph makes on the way then stays in the processor's cache
 
@@ -147,7 +162,7 @@ def source_of(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) 
         raise DataError(f"there is no file {rows}", hint="check the path; it is relative to the current folder")
     suffixes = [suffix for suffix in rows.suffixes if suffix.lower() not in PACKED_ENDINGS]
     recorded = dict(contract["reader"])
-    kind = changes.pop("kind", None) or (KIND_OF_ENDING.get(suffixes[-1].lower()) if suffixes else None) or recorded["kind"]
+    kind = changes.pop("kind", None) or _kind(rows, recorded["kind"], suffixes[-1].lower() if suffixes else "")
     settings: dict[str, Any] = {name: recorded[name] for name in ("missing", "missing_by_column", "replace", "strip")}
     if kind == recorded["kind"]:
         settings = {**recorded}
@@ -173,6 +188,15 @@ def source_of(contract: Mapping[str, Any], rows: Path, changes: dict[str, Any]) 
         first = fault.errors()[0]
         raise SpecError(f"--reader {'.'.join(map(str, first['loc'][1:]))}: {first['msg']}") from None
     return source
+
+
+def _kind(rows: Path, recorded: str, ending: str) -> str:
+    """The kind of source for rows, by what they are and what the model was made from. Raises DataError for a folder of no documents."""
+    if recorded == "documents" and ending not in TABLES:
+        return recorded
+    if rows.is_dir():
+        raise DataError(f"{rows} is a folder, and this model was made from {recorded}", hint="name a file, or say --reader kind=documents")
+    return KIND_OF_ENDING.get(ending, recorded)
 
 
 def _width(recorded: Mapping[str, Any], rows: Path) -> int | None:

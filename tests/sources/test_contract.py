@@ -22,8 +22,13 @@ from mlpipe.errors import DataError
 from mlpipe.sources import AnySource
 from mlpipe.sources.base import Source
 from mlpipe.sources.csv import Csv
+from mlpipe.sources.documents import Documents
 
-KINDS = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnySource)[0]) if issubclass(kind, Source)}
+KINDS = {
+    kind.model_fields["kind"].default: kind
+    for kind in get_args(get_args(AnySource)[0])
+    if issubclass(kind, Source) and kind is not Documents
+}
 
 COLUMNS = [Column(name="n", type="number"), Column(name="t", type="text"), Column(name="w", type="timestamp")]
 
