@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from mlpipe.spec import load_pipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINES = sorted(path.stem for path in (ROOT / "pipelines").glob("*.yaml"))
-SHIPPED = ["auto_mpg", "breast_cancer", "penguins"]
+SHIPPED = ["auto_mpg", "breast_cancer", "messages", "penguins"]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -30,6 +32,22 @@ def test_shipped_data_have_their_columns_and_their_licence(name: str) -> None:
     assert sorted(placed) == sorted(spec.prepare.source.names(file))
     assert "Licence" in (file.parent / "LICENSE.md").read_text(encoding="utf-8")
     assert f"`{file.parent.name}/`" in (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+
+
+def made_by(folder: str) -> Any:
+    """The script of a data set that we made."""
+    found = importlib.util.spec_from_file_location(f"make_{folder}", ROOT / "data" / folder / "make.py")
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_messages_are_what_their_script_makes() -> None:
+    """Byte for byte, so that the script is the whole source."""
+    made = made_by("messages").csv_text().encode()
+    assert made == (ROOT / "data" / "messages" / "messages.csv").read_bytes()
+    assert len(made) < 100_000
 
 
 @pytest.mark.data
