@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mlpipe.spec import load_pipeline
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINES = sorted(path.stem for path in (ROOT / "pipelines").glob("*.yaml"))
 SHIPPED = ["auto_mpg", "breast_cancer", "messages", "penguins"]
+DOCUMENTS = ["letters"]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -51,19 +53,32 @@ def test_messages_are_what_their_script_makes() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", sorted(set(PIPELINES) - set(SHIPPED)))
+@pytest.mark.parametrize("name", sorted(set(PIPELINES) - {*SHIPPED, *DOCUMENTS}))
 def test_other_pipelines_have_the_columns_of_the_data_they_name(name: str, shared_data: Path) -> None:
     """Checked where the data are; the paths are those of ../shared/data."""
     spec = load_pipeline(ROOT / "pipelines" / f"{name}.yaml").spec
     source = spec.prepare.source
     assert isinstance(source.path, str) and source.path.startswith("../data/")
     file = shared_data / source.path.removeprefix("../data/")
-    placed = [*spec.feature_columns(), spec.task.target, *spec.prepare.keys, *spec.prepare.ignore]
+    placed = [*spec.feature_columns(), spec.task.target, *spec.prepare.keys, *spec.prepare.ignore, *spec.prepare.split.columns()]
     assert sorted(placed) == sorted(source.names(file))
 
 
+def test_letters_are_of_four_kinds_in_four_formats() -> None:
+    """Three of each in each folder, small, with their licence."""
+    folder = ROOT / "data" / "letters"
+    files = [path.relative_to(folder / "documents").as_posix() for path in (folder / "documents").rglob("*") if path.is_file()]
+    counts = Counter((name.split("/")[0], name.rpartition(".")[2]) for name in files)
+    assert counts == {
+        (kind, ending): 3 for kind in ("application", "complaint", "invoice", "order") for ending in ("pdf", "docx", "html", "md")
+    }
+    assert sum((folder / "documents" / name).stat().st_size for name in files) < 600_000
+    assert "Licence" in (folder / "LICENSE.md").read_text(encoding="utf-8")
+    assert "`letters/`" in (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [*SHIPPED, *DOCUMENTS])
 def test_shipped_pipelines_pass_their_gates(name: str, tmp_path: Path) -> None:
     """From the source file to the verdict."""
     from mlpipe.stages.base import Options

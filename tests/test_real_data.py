@@ -21,6 +21,10 @@ BOUNDS = {
     "california": {"rmse": (0, 52_000)},
     "bike": {"r2": (0.935, 1)},
     "penguins": {"accuracy": (0.97, 1)},
+    "sms_spam": {"accuracy": (0.988, 1), "f1": (0.955, 1)},
+    "banking77": {"accuracy": (0.91, 1)},
+    "xsid": {"accuracy": (0.87, 1)},
+    "language_id": {"accuracy": (0.99, 1)},
 }
 
 STRANGER = """
@@ -64,6 +68,10 @@ def test_public_set(name: str, tmp_path: Path, shared_data: Path) -> None:
     report = found["evaluate"]["results"]
     for metric, (low, high) in BOUNDS[name].items():
         assert low <= report[metric] <= high, (metric, report[metric])
+    if name == "xsid":  # languages without blanks between words, and from right to left, fare as English does
+        by = report["slices"]["lang"]["slices"]
+        assert all(by[lang]["accuracy"] >= by["en"]["accuracy"] - 0.05 for lang in ("ja", "zh", "ar"))
+        assert sum(part["n"] for part in by.values()) == report["n"]
     run = tmp_path / "runs" / name
     parity = strict_json(run / "export/parity.json")
     assert parity["rows"] == report["n"]
