@@ -43,7 +43,7 @@ def small_bert(folder: Path, *, kind: str = "bert", tokeniser: bool = True, **ch
     }[kind]
     with torch.random.fork_rng():
         torch.manual_seed(11)
-        config = AutoConfig.for_model(kind, vocab_size=120, max_position_embeddings=64, pad_token_id=0, **{**sizes, **changes})
+        config = AutoConfig.for_model(kind, **{"vocab_size": 120, "max_position_embeddings": 64, "pad_token_id": 0, **sizes, **changes})
         config.initializer_range = 0.3  # so that texts differ in their vectors
         AutoModel.from_config(config).save_pretrained(folder)
     return folder

@@ -39,7 +39,7 @@ class Encoded(nn.Module):
         self._check(sequences, path)
         self.width = self.each * len(self.lengths)
         if freeze:
-            self.encoder.requires_grad_(False)
+            self.encoder.requires_grad_(False).eval()
 
     def _check(self, sequences: Sequence[TextSequence], path: str) -> None:
         """Raises SpecError when the encoder lacks words or places for the tokens."""
@@ -47,7 +47,8 @@ class Encoded(nn.Module):
         for sequence in sequences:
             if sequence.size > config.vocab_size:
                 raise SpecError(
-                    f"the tokeniser of {sequence.column!r} has ids up to {sequence.size - 1:,}, and {path} knows {config.vocab_size:,} tokens",
+                    f"the tokeniser of {sequence.column!r} has ids up to {sequence.size - 1:,}, "
+                    f"and {path} knows {config.vocab_size:,} tokens",
                     hint=f"set the feature's tokeniser to the one that belongs to {path}",
                 )
             if config.pad_token_id is not None and config.pad_token_id != sequence.pad:
@@ -193,7 +194,8 @@ def load(texts: Encoded, folder: Path, path: str) -> None:
     absent = [name for name in wanted if name not in weights or name in set(report["missing_keys"])]
     if absent:
         raise SpecError(
-            f"train.model.path: model.safetensors in {path} lacks {len(absent):,} of {len(wanted):,} weights of the encoder: {listed(absent, 3)}",
+            f"train.model.path: model.safetensors in {path} lacks {len(absent):,} of {len(wanted):,} weights of the encoder: "
+            f"{listed(absent, 3)}",
             hint="model.safetensors and config.json belong together",
         )
     odd = [name for name, weight in wanted.items() if weights[name].is_floating_point() and not bool(torch.isfinite(weights[name]).all())]

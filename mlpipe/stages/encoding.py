@@ -28,7 +28,9 @@ ENCODE_CELLS = 1 << 23  # of the tensors of one batch: texts have thousands a ro
 def encode_splits(
     out: Path, encoder: bytes, schema: Schema, steps: Mapping[str, Tokeniser], rows: Mapping[Split, int], leaks: Leaks, notes: list[str]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Writes `encoded/<split>/` from `<split>.parquet`, by way of the host `steps`; returns digests by split, and values that train lacks by split and column.
+    """Writes `encoded/<split>/` from `<split>.parquet`, by way of the host `steps`.
+
+    Returns digests by split, and values that train lacks by split and column.
 
     Raises DataError for a number that becomes infinite, and for a split without any class of the train rows.
     """

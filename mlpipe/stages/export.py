@@ -24,8 +24,8 @@ from mlpipe.spec import Pipeline
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.card import model_card
 from mlpipe.stages.evaluate import gate_line
-from mlpipe.stages.scoring import Exported
 from mlpipe.stages.hosting import copy_tokenisers, steps_for
+from mlpipe.stages.scoring import Exported
 from mlpipe.tasks.classification import FittedClassification
 
 if TYPE_CHECKING:
