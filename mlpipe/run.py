@@ -232,7 +232,19 @@ def volatile_facts(started: float, argv: Sequence[str]) -> dict[str, Any]:
     import resource
 
     packages = {}
-    for name in ("mlpipe", "numpy", "onnx", "onnxruntime", "onnxscript", "pyarrow", "pydantic", "scikit-learn", "torch"):
+    for name in (
+        "mlpipe",
+        "numpy",
+        "onnx",
+        "onnxruntime",
+        "onnxscript",
+        "pyarrow",
+        "pydantic",
+        "scikit-learn",
+        "tokenizers",
+        "torch",
+        "transformers",
+    ):
         try:
             packages[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

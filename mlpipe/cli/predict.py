@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
                     "output": str(done.output),
                     "ignored": list(done.ignored),
                     "unseen": done.unseen,
-                    "cut": {column: {"rows": rows, "characters_read": read} for column, (rows, read) in done.cut.items()},
+                    "cut": {column: {"rows": rows, f"{unit}_read": read} for column, (rows, read, unit) in done.cut.items()},
                 }
             )
             return
@@ -61,6 +61,6 @@ def register(app: typer.Typer) -> None:
         for column, values in done.unseen.items():
             shown = listed(sorted(values, key=lambda value: (-values[value], value)), 5)
             emit(f"{column}: {sum(values.values()):,} rows with values that training did not see, or seldom ({shown})")
-        for column, (texts, length) in done.cut.items():
-            emit(cut_line(column, texts, length))
+        for column, cut in done.cut.items():
+            emit(cut_line(column, *cut))
         emit(f"{done.rows:,} rows scored: {done.output}")

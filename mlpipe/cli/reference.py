@@ -315,7 +315,11 @@ def _graph() -> Iterator[str]:
     yield (
         "`model.onnx` has one input for each feature column, of that name and shape `[batch, 1]`.\n"
         "Numbers are `double` with NaN for a missing value; times are `double` too, seconds since 1970-01-01T00:00:00; "
-        'categories and texts are `string` with `""` for a missing value; a cell that `missing` or `replace` names may go in as it stands.'
+        'categories and texts are `string` with `""` for a missing value; a cell that `missing` or `replace` names may go in as it '
+        "stands.\n"
+        "A column of the feature `tokens` is `int64 [batch, max_length]`: token ids, 0 behind the end and where the text is missing. "
+        "The folder `tokeniser` beside `model.onnx` (and in prepare's result) holds the tokenizer.json that makes them, "
+        "`card.md` the code, and `mlpipe predict` does both."
     )
     outputs = {"label": "string [batch]", "probability": "float [batch, classes]", "prediction": "double [batch]"}
     rows = [(task, f"`{name}`", outputs[name]) for task, names in RESERVED.items() for name in names]

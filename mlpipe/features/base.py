@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -20,7 +21,8 @@ class TextSequence(Settings):
     """A stretch of the tensor `text`: `length` codes of one text column, 0 behind the end.
 
     `unit` says of what: words or characters (and n-grams of `order` of them), or a tokeniser's own tokens. Codes are below `size`:
-    1 unknown or rare (among words and characters; an n-gram that is not known is 0), 2 and up known.
+    1 unknown or rare (among words and characters; an n-gram that is not known is 0), 2 and up known. Tokens have the tokeniser's
+    own ids, 0 and that of its padding token, `pad`, exchanged; `vocabulary` tells which tokeniser it is.
     """
 
     column: str
@@ -28,6 +30,8 @@ class TextSequence(Settings):
     order: int = 1
     length: int
     size: int
+    pad: int = 0
+    vocabulary: str | None = None
 
 
 class Fitted(Settings):
@@ -60,6 +64,14 @@ class Feature(Settings):
     @abstractmethod
     def raw(self, column: str) -> Column:
         """The typed raw column that this feature reads."""
+
+    def files(self, base: Path) -> list[tuple[str, Path]]:
+        """Files that decide the fitted state beside the rows, as (path for people, where it lies); their digests enter the id."""
+        return []
+
+    def resolved_against(self, base: Path) -> Feature:
+        """The same feature, able to find files that its settings name relative to the pipeline file's folder."""
+        return self
 
     @abstractmethod
     def fit(self, column: str, values: pa.ChunkedArray) -> Fitted:

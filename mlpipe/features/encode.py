@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlpipe.columns import Column
 from mlpipe.features.graph import AT_ONCE, ENCODED, MOST_AT_ONCE
+from mlpipe.features.tokeniser import Tokeniser, tokenised
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime as ort
     import pyarrow as pa
+
+NO_STEPS: Mapping[str, Tokeniser] = MappingProxyType({})
 
 
 def session(model: bytes, threads: int = 0) -> ort.InferenceSession:
@@ -32,16 +36,16 @@ def rows_at_once(run: ort.InferenceSession) -> int:
     return int(run.get_modelmeta().custom_metadata_map.get(AT_ONCE, MOST_AT_ONCE))
 
 
-def feed(rows: pa.RecordBatch, columns: Iterable[Column]) -> dict[str, np.ndarray]:
+def feed(rows: pa.RecordBatch, columns: Iterable[Column], steps: Mapping[str, Tokeniser] = NO_STEPS) -> dict[str, np.ndarray]:
     """Typed raw rows as the arrays that a graph takes: `[rows, 1]`, string with "" for missing, or double with NaN.
 
-    A timestamp becomes seconds since 1970-01-01.
+    A timestamp becomes seconds since 1970-01-01; a text with one of the host `steps` becomes ids, int64 `[rows, length]`.
     """
     arrays = {}
     for column in columns:
         array: Any = rows.column(column.name)
         arrays[column.name] = (_texts(array) if column.type == "text" else doubles(array, column)).reshape(-1, 1)
-    return arrays
+    return tokenised(arrays, steps)
 
 
 def doubles(array: pa.Array, column: Column) -> np.ndarray:
@@ -76,10 +80,10 @@ class Encoder:
     the answer is the model's own: `tests/features/test_encode.py` compares the two.
     """
 
-    def __init__(self, model: bytes, columns: Sequence[Column], threads: int = 0) -> None:
+    def __init__(self, model: bytes, columns: Sequence[Column], threads: int = 0, steps: Mapping[str, Tokeniser] = NO_STEPS) -> None:
         import onnx
 
-        self.columns = list(columns)
+        self.columns, self.steps = list(columns), steps
         whole = onnx.load_model_from_string(model)
         self.tensors = [output.name.removeprefix(ENCODED) for output in whole.graph.output]
         tables, rest = split_tables(whole)
@@ -95,7 +99,7 @@ class Encoder:
             if column.name in self._tables:
                 arrays[f"{column.name}/code"] = self._codes(column.name, array)
             else:
-                arrays |= feed(rows, [column])
+                arrays |= feed(rows, [column], self.steps)
         names = [f"{ENCODED}{name}" for name in self.tensors]
         parts = [
             self._rest.run(names, {name: array[start : start + self._slice] for name, array in arrays.items()})

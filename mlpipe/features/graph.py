@@ -17,12 +17,11 @@ from mlpipe.features.base import TextSequence
 if TYPE_CHECKING:
     import onnx
 
-    from mlpipe.columns import ColumnType
-
 OPSET = 20
 ML_OPSET = 3
 IR_VERSION = 10
 
+InputType = Literal["number", "text", "timestamp", "tokens"]  # the types of columns, and ids that a host step makes of a text
 TensorName = Literal["numeric", "plain", "category", "text"]
 TENSORS: tuple[TensorName, ...] = ("numeric", "plain", "category", "text")
 CODES = ("category", "text")  # the tensors of int64 codes; the others are float32
@@ -60,15 +59,15 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
-        self.inputs: list[tuple[str, ColumnType]] = []
+        self.inputs: list[tuple[str, InputType, int]] = []
         self.row_bytes = 0  # what the strings of one row take on the way
         self._declared: list[onnx.ValueInfoProto] = []
         self._taken: set[str] = set()
 
-    def input(self, column: str, kind: ColumnType) -> str:
-        """The graph input of a source column: its exact name, shape `[batch, 1]`; text is string, all else double."""
+    def input(self, column: str, kind: InputType, width: int = 1) -> str:
+        """The graph input of a source column: its exact name, shape `[batch, width]`; text is string, tokens int64, all else double."""
         self._take(column)
-        self.inputs.append((column, kind))
+        self.inputs.append((column, kind, width))
         return column
 
     def constant(self, name: str, value: Any) -> str:
@@ -117,11 +116,16 @@ class GraphBuilder:
         import onnx
         from onnx import TensorProto, helper
 
-        kinds = {"text": TensorProto.STRING, "number": TensorProto.DOUBLE, "timestamp": TensorProto.DOUBLE}
+        kinds = {
+            "text": TensorProto.STRING,
+            "number": TensorProto.DOUBLE,
+            "timestamp": TensorProto.DOUBLE,
+            "tokens": TensorProto.INT64,
+        }
         graph = helper.make_graph(
             self.nodes,
             "encoder",
-            [helper.make_tensor_value_info(name, kinds[kind], ["batch", 1]) for name, kind in self.inputs],
+            [helper.make_tensor_value_info(name, kinds[kind], ["batch", width]) for name, kind, width in self.inputs],
             list(shown),
             initializer=[onnx.numpy_helper.from_array(value, name) for name, value in self.constants.items()],
             value_info=self._declared,

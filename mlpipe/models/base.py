@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
+    import torch
     from torch import nn
 
 
@@ -32,6 +33,20 @@ class Model(Settings):
     def candidates(self) -> tuple[Model, ...]:
         """Settings to try when one of them says `auto`; the best on the valid rows is taken. Empty: nothing to choose."""
         return ()
+
+    def files(self, base: Path) -> list[tuple[str, Path]]:
+        """Files that training starts from (pretrained weights), as (path for people, where it lies); their digests enter train's id."""
+        return []
+
+    def load(self, net: nn.Module) -> None:
+        """Puts the weights that training starts from into a new network. Not called for a network that gets its trained ones."""
+
+    def ahead(self, net: nn.Module, tensors: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+        """What a part of the network that stays as it is makes of all rows, once for all epochs.
+
+        The network takes what comes back in place of the tensors, and answers the same.
+        """
+        return tensors
 
     def code(self, base: Path) -> list[tuple[str, Path]]:
         """Files of the user's own code, as (path for people, where it lies); their digests enter the id."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlpipe.digest import short
 from mlpipe.features.text import FittedText
+from mlpipe.features.tokeniser import STEP
 from mlpipe.manifest import Manifest
 from mlpipe.schema import Schema
 from mlpipe.spec import Pipeline
@@ -25,12 +26,14 @@ def model_card(
     import jinja2
 
     texts = [feature for feature in schema.features if isinstance(feature, FittedText)]
+    tokens = [entry for entry in contract["inputs"] if entry.get("host_step", {}).get("step") == STEP]
     prepare, report = parents["prepare"].results, parents["evaluate"].results
     spec = pipeline.spec
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 (Markdown)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         front=_front_matter(pipeline, report, bool(schema.tensors.text)),
         texts=texts,
+        tokens=[{**entry, "variable": f"rows_{n}"} for n, entry in enumerate(tokens, 1)],
         at_once=contract.get("rows_at_once"),
         name=spec.name,
         description=spec.export.description,

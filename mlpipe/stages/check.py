@@ -40,6 +40,8 @@ def check_sources(pipeline: Pipeline) -> list[str]:
             faults.append(str(fault).replace("\n", " "))
     for shown, _ in pipeline.spec.train.model.code(pipeline.base):
         lines.append(f"code: {shown}")
+    named = [*pipeline.spec.train.model.files(pipeline.base), *(e for f in pipeline.spec.prepare.features for e in f.files(pipeline.base))]
+    lines += [f"pretrained: {shown}, {path.stat().st_size:,} bytes" for shown, path in dict.fromkeys(named)]
     if faults:
         raise DataError("the sources are not as the pipeline file says", faults=faults)
     return lines

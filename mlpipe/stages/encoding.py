@@ -13,6 +13,7 @@ from mlpipe.console import console
 from mlpipe.errors import DataError, listed
 from mlpipe.features.encode import Encoder
 from mlpipe.features.graph import CODES
+from mlpipe.features.tokeniser import Tokeniser
 from mlpipe.schema import Schema
 from mlpipe.stages.ahead import mapped
 from mlpipe.stages.encoded import TensorWriter, check_finite
@@ -25,15 +26,17 @@ ENCODE_CELLS = 1 << 23  # of the tensors of one batch: texts have thousands a ro
 
 
 def encode_splits(
-    out: Path, encoder: bytes, schema: Schema, rows: Mapping[Split, int], leaks: Leaks, notes: list[str]
+    out: Path, encoder: bytes, schema: Schema, steps: Mapping[str, Tokeniser], rows: Mapping[Split, int], leaks: Leaks, notes: list[str]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Writes `encoded/<split>/` from `<split>.parquet`; returns digests by split, and values that train lacks by split and column.
+    """Writes `encoded/<split>/` from `<split>.parquet`, by way of the host `steps`.
+
+    Returns digests by split, and values that train lacks by split and column.
 
     Raises DataError for a number that becomes infinite, and for a split without any class of the train rows.
     """
     from pyarrow import parquet as pq
 
-    run = Encoder(encoder, schema.columns, threads=1)
+    run = Encoder(encoder, schema.columns, threads=1, steps=steps)
     target = schema.task.target
     texts = [column.name for column in schema.columns if column.type == "text"] + (
         [target] if isinstance(schema.task, FittedClassification) else []
@@ -43,7 +46,7 @@ def encode_splits(
     digests: dict[str, str] = {}
     unseen: dict[str, Any] = {}
     for split in (name for name in SPLITS if rows[name]):
-        strangers = Strangers(schema)
+        strangers = Strangers(schema, steps)
         file = pq.ParquetFile(out / f"{split}.parquet", read_dictionary=texts)
         with TensorWriter(out / "encoded" / split, rows[split]) as writer, console.progress(f"encoding {split}", rows[split]) as bar:
             for batch, tensors in mapped(lambda batch: (batch, run(batch)), file.iter_batches(batch_size=size, columns=names)):

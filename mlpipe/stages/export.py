@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlpipe.base import json_text, write_json, write_text
-from mlpipe.columns import Column
 from mlpipe.console import console
 from mlpipe.errors import GateError, MachineError, ParityError
 from mlpipe.exporters.targets import LOWEST_RUNTIME, Onnx
@@ -25,6 +24,7 @@ from mlpipe.spec import Pipeline
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.card import model_card
 from mlpipe.stages.evaluate import gate_line
+from mlpipe.stages.hosting import copy_tokenisers, steps_for
 from mlpipe.stages.scoring import Exported
 from mlpipe.tasks.classification import FittedClassification
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PARITY_ROWS = 8192
 SAMPLE_ROWS = 5
+MISSING_IS = {"string": "", "double": "NaN", "int64": "all 0"}
+DTYPES = {"O": "string", "f": "double", "i": "int64"}
 
 
 class Export(Stage):
@@ -114,6 +116,8 @@ class _Exporting:
         self.net: nn.Module = load_net(self.train, self.schema, self.pipeline.base)
         self.encoder = self.prepare.path("encoder").read_bytes()
         self.at_once = PARITY_ROWS if not self.schema.tensors.text else min(PARITY_ROWS, rows_at_once(session(self.encoder)))
+        self.steps = steps_for(self.schema, self.prepare.folder)
+        tokeniser = copy_tokenisers(self.prepare, self.out)
         first = next(self._test_rows())
         sample = self._tensors(first.slice(0, 3) if first.num_rows >= 2 else self._doubled(first))
         model = joined(self.encoder, self.net, sample, self.schema.task.activate, self.classes, self.target)
@@ -148,7 +152,7 @@ class _Exporting:
             "gate": self.evaluate.verdict,
         }
         artifacts = [Artifact(name, role) for name, role in roles.items()]
-        return Work([*artifacts, Artifact("lineage", "lineage")], results)
+        return Work([*artifacts, *tokeniser, Artifact("lineage", "lineage")], results)
 
     # ---- the trained model's answers
 
@@ -171,7 +175,7 @@ class _Exporting:
 
         from mlpipe.features.encode import Encoder
 
-        encoded = Encoder(self.encoder, self.schema.columns)(batch)
+        encoded = Encoder(self.encoder, self.schema.columns, steps=self.steps)(batch)
         return {name: torch.from_numpy(encoded[name]) for name in self.schema.tensors.present}
 
     def _trained(self, encoded: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -189,8 +193,9 @@ class _Exporting:
         """Compares every test row, small batches and awkward rows. Raises ParityError beyond the tolerance."""
         from mlpipe.exporters.parity import BATCHES, SMALL, Parity, awkward_rows, in_batches
         from mlpipe.features.encode import Encoder, feed, session
+        from mlpipe.features.tokeniser import tokenised
 
-        encoder, plain = Encoder(self.encoder, self.schema.columns), session(self.encoder)
+        encoder, plain = Encoder(self.encoder, self.schema.columns, steps=self.steps), session(self.encoder)
         tests, small, awkward = (Parity(self.target.tolerance) for _ in range(3))
         # float32 holds what a classifier gives, half the size; numbers are float64
         count, width = self.evaluate.results["n"], len(self.classes) or 1
@@ -199,7 +204,7 @@ class _Exporting:
         at = 0
         with console.progress("parity", self.evaluate.results["n"]) as bar:
             for batch in self._test_rows():
-                scores, labels = self.exported(feed(batch, self.schema.columns))
+                scores, labels = self.exported(feed(batch, self.schema.columns, self.steps))
                 expected = self._trained(encoder(batch))
                 tests.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
                 if scores.shape != expected.shape:
@@ -211,15 +216,16 @@ class _Exporting:
                 truth[at : at + len(scores)] = self.schema.task.truth(batch.column(self.schema.task.target))
                 at += len(scores)
                 bar.advance(batch.num_rows)
-        few = feed(first.slice(0, SMALL), self.schema.columns)
-        expected = trained[:SMALL].astype(np.float64)
+        raw = feed(first.slice(0, SMALL), self.schema.columns)
+        few = tokenised(raw, self.steps)
+        expected = trained[: min(SMALL, first.num_rows)].astype(np.float64)  # a model of long texts takes fewer at once
         changes = self._metric_changes(truth, exported, trained)
         del exported, trained, truth
         for size in BATCHES:
             scores, labels = in_batches(self.exported, few, size)
             small.add(scores, expected, labels, self._labels(expected), self.schema.task.size(expected))
         known = {f.column: f.values for f in self.schema.features if isinstance(f, FittedCategory)}
-        odd = awkward_rows(self.schema.columns, few, known)
+        odd = tokenised(awkward_rows(self.schema.columns, raw, known), self.steps)
         encoded = dict(zip([o.name.removeprefix(ENCODED) for o in plain.get_outputs()], plain.run(None, odd), strict=True))
         scores, labels = self.exported(odd)
         expected = self._trained(encoded)
@@ -267,7 +273,7 @@ class _Exporting:
 
     def _contract(self) -> dict[str, Any]:
         """schema.json of the export: inputs, outputs, and how raw rows become inputs."""
-        types = {"tensor(string)": "string", "tensor(double)": "double"}
+        types = {"tensor(string)": "string", "tensor(double)": "double", "tensor(int64)": "int64"}
         steps = {step.column: step for step in self.schema.host_steps}
         named = {column.name: column for column in self.schema.columns}
         known = {f.column: list(f.values) for f in self.schema.features if isinstance(f, FittedCategory)}
@@ -278,7 +284,7 @@ class _Exporting:
                 "name": name,
                 "type": types.get(kind, kind),
                 "shape": shape,
-                "missing": "" if "string" in kind else "NaN",
+                "missing": MISSING_IS[types.get(kind, kind)],
             }
             entry["column"] = named[name].model_dump(mode="json", exclude_none=True)
             if name in known:
@@ -319,13 +325,14 @@ class _Exporting:
         """sample_input.json: some test rows as the session takes them, its answers, and the code that gets them."""
         from mlpipe.features.encode import feed
 
-        arrays = feed(batch, self.schema.columns)
+        arrays = feed(batch, self.schema.columns, self.steps)
         scores, labels = self.exported(arrays)
-        inputs = {column.name: {"dtype": _dtype(column), "data": _plain(arrays[column.name])} for column in self.schema.columns}
+        inputs = {name: {"dtype": DTYPES[array.dtype.kind], "data": _plain(array)} for name, array in arrays.items()}
+        texts = {name: [text or "" for text in batch.column(name).to_pylist()] for name in self.steps}
         outputs = (
             {"label": labels.tolist(), "probability": scores.tolist()} if labels is not None else {"prediction": scores[:, 0].tolist()}
         )
-        return {"inputs": inputs, "outputs": outputs, "python": SAMPLE_CODE.strip().split("\n")}
+        return {"inputs": inputs, "outputs": outputs, "python": SAMPLE_CODE.strip().split("\n"), **({"texts": texts} if texts else {})}
 
     def _lineage(self) -> None:
         """The parents' manifests, so that a model shipped alone can be checked."""
@@ -339,16 +346,12 @@ SAMPLE_CODE = """
 import os; os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import json, numpy, onnxruntime, pathlib
 sample = json.loads(pathlib.Path("sample_input.json").read_text(encoding="utf-8"))
-dtype = {"string": object, "double": numpy.float64}
+dtype = {"string": object, "double": numpy.float64, "int64": numpy.int64}
 cells = lambda rows: [[numpy.nan if v is None else v for v in row] for row in rows]
 rows = {name: numpy.array(cells(i["data"]), dtype[i["dtype"]]) for name, i in sample["inputs"].items()}
 session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
 print(dict(zip([o.name for o in session.get_outputs()], session.run(None, rows))))
 """
-
-
-def _dtype(column: Column) -> str:
-    return "string" if column.type == "text" else "double"
 
 
 def _plain(array: np.ndarray) -> list[list[Any]]:

@@ -51,6 +51,13 @@ def _recorded(context: Context, role: str, written: str) -> list[Input]:
     return [Input(role, entry["digest"], written) for entry in entries if (entry["role"], entry.get("path")) == (role, written)]
 
 
+def feature_inputs(context: Context) -> list[Input]:
+    """The files that features name. Raises SpecError for one that is not there."""
+    base = context.pipeline.base
+    named = [entry for feature in context.pipeline.spec.prepare.features for entry in feature.files(base)]
+    return [Input("tokeniser", {"sha256": context.hashed(path)}, written) for written, path in dict.fromkeys(named)]
+
+
 def remove_old_copies(context: Context) -> None:
     """Removes the copies of sources in the run folder that the last result was not made from."""
     base = context.pipeline.base

@@ -16,6 +16,7 @@ from mlpipe.console import console
 from mlpipe.errors import DataError, IntegrityError, NotReadyError, SpecError
 from mlpipe.exporters.parity import in_batches
 from mlpipe.features.encode import feed
+from mlpipe.features.tokeniser import Tokeniser, tokenisers
 from mlpipe.manifest import load as load_manifest
 from mlpipe.run import broken_outputs
 from mlpipe.sources import AnySource
@@ -43,7 +44,7 @@ class Predicted:
     output: Path
     ignored: tuple[str, ...]
     unseen: dict[str, dict[str, int]]  # by column: values without a code of their own, and how many rows have them
-    cut: dict[str, tuple[int, int]]  # by column: texts that are longer than what is read of them, and how many characters that is
+    cut: dict[str, tuple[int, int, str]]  # by column: texts that are longer than what is read of them; how much that is, and of what
 
 
 def predict(
@@ -76,6 +77,7 @@ def _scored(
     """Reads, scores, writes."""
     model = load_exported(export / contract["model"], threads=1)
     columns = [Column.model_validate(entry["column"]) for entry in contract["inputs"]]
+    steps = tokenisers([{"column": e["name"], **e["host_step"]} for e in contract["inputs"] if "host_step" in e], export)
     base = rows.parent.resolve()
     names = [name for _, file in source.files(base) for name in source.names(file)]
     for note in source.notes:
@@ -98,7 +100,7 @@ def _scored(
     with RowsWriter(output) as writer, console.progress("predicting") as bar:
 
         def score(chunk: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
-            scores, labels = in_batches(model, feed(chunk, columns), SLICE)
+            scores, labels = in_batches(model, feed(chunk, columns, steps), SLICE)
             made = prediction_columns(labels if labels is not None else scores[:, 0], scores, classes)
             return chunk, {**{name: _plain(chunk.column(name)) for name in carried}, **made}
 
@@ -114,7 +116,13 @@ def _scored(
             bar.advance(chunk.num_rows, f"rows {count:,}")
         if not count:
             raise DataError(f"{rows.name} has no rows", hint="is it the right file?")
-    return Predicted(count, output, ignored, unseen, {name: (rows, read[name]) for name, rows in cut.items() if rows})
+    return Predicted(count, output, ignored, unseen, _cut(cut, read, steps))
+
+
+def _cut(cut: Mapping[str, int], read: Mapping[str, int], steps: Mapping[str, Tokeniser]) -> dict[str, tuple[int, int, str]]:
+    """Texts that were not read to their end, by column."""
+    found = {name: (rows, read[name], "characters") for name, rows in cut.items() if rows}
+    return found | {name: (step.cut, step.length, "tokens") for name, step in steps.items() if step.cut}
 
 
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet", ".pq", ".feather", ".arrow")  # rows, also to a model of documents

@@ -23,16 +23,18 @@ from mlpipe.errors import DataError, listed
 from mlpipe.features import AnyFitted
 from mlpipe.features.category import FittedCategory
 from mlpipe.features.graph import TENSORS, GraphBuilder, Part
+from mlpipe.features.subwords import FittedTokens
 from mlpipe.features.text import FittedText
 from mlpipe.manifest import Artifact, Identity, Input, Manifest
-from mlpipe.schema import HostStep, Schema, Tensors
+from mlpipe.schema import Schema, Tensors
 from mlpipe.sources.base import Source
 from mlpipe.spec import Pipeline
 from mlpipe.splits.base import TEST, Assigner
 from mlpipe.stages.ahead import ahead, mapped
 from mlpipe.stages.base import Context, Stage, Work, task_and_seed
 from mlpipe.stages.encoding import encode_splits
-from mlpipe.stages.inputs import remove_old_copies, source_inputs, sources_of
+from mlpipe.stages.hosting import steps_for, steps_of, write_tokenisers
+from mlpipe.stages.inputs import feature_inputs, remove_old_copies, source_inputs, sources_of
 from mlpipe.stages.leaking import Leaks
 from mlpipe.stages.profile import add_held_out, profile_column
 from mlpipe.stages.rows import Spool, Typed, typed_rows
@@ -60,8 +62,8 @@ class Prepare(Stage):
         return {**section, **({"readers": readers} if readers else {}), **task_and_seed(pipeline)}
 
     def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
-        """The bytes of every source file, or the content of a database's answer."""
-        return source_inputs(context)
+        """The bytes of every source file, or the content of a database's answer; the files that features name."""
+        return [*source_inputs(context), *feature_inputs(context)]
 
     def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
         """Reads, splits, fits, encodes."""
@@ -102,7 +104,10 @@ class _Preparation:
         encoder = self._encoder(features)
         (self.out / "encoder.onnx").write_bytes(encoder)
         write_json(self.out / "schema.json", schema.as_dict())
-        encoded, unseen = encode_splits(self.out, encoder, schema, {name: digests[name].rows for name in SPLITS}, self.leaks, self.notes)
+        files = [entry for feature in self.spec.prepare.features for entry in feature.files(self.base)]
+        copied = write_tokenisers([state for state in features if isinstance(state, FittedTokens)], files, self.out)
+        steps, rows = steps_for(schema, self.out), {name: digests[name].rows for name in SPLITS}
+        encoded, unseen = encode_splits(self.out, encoder, schema, steps, rows, self.leaks, self.notes)
         add_held_out(profile, digests["valid"].rows, unseen.get("valid", {}))
         write_json(self.out / "profile.json", profile)
         self.notes += self.watch.notes
@@ -116,6 +121,7 @@ class _Preparation:
             Artifact("profile.json", "profile"),
             *(Artifact(f"{name}.parquet", f"{name}-rows", {"table-v1": digests[name].hexdigest()}) for name in SPLITS),
             *(Artifact(f"encoded/{name}", f"encoded-{name}", {"tensors-v1": encoded[name]}) for name in SPLITS if digests[name].rows),
+            *copied,
         ]
         kept = sum(digest.rows for digest in digests.values())
         results = {
@@ -307,12 +313,13 @@ class _Preparation:
 
         def fit(feature: Any, column: str) -> tuple[AnyFitted, dict[str, Any]]:
             values = pq.ParquetFile(self.out / "train.parquet", read_dictionary=texts).read([column]).column(0)
-            found = feature.fit(column, values), profile_column(values, feature.kind == "text")
+            found = feature.fit(column, values), profile_column(values, feature.kind in ("text", "tokens"))
             del values
             pa.default_memory_pool().release_unused()  # a column is the largest thing held whole: its memory goes back at once
             return found
 
-        wanted = [(feature, column) for feature in self.spec.prepare.features for column in feature.columns]
+        found_by = [feature.resolved_against(self.base) for feature in self.spec.prepare.features]
+        wanted = [(feature, column) for feature in found_by for column in feature.columns]
         fitted: list[AnyFitted] = []
         for (_, column), (state, shape) in zip(wanted, mapped(lambda pair: fit(*pair), wanted), strict=True):
             if isinstance(state, FittedCategory | FittedText):
@@ -330,20 +337,13 @@ class _Preparation:
         parts = self._parts(GraphBuilder(), features)
         tensors: dict[str, Any] = {name: tuple(n for part in parts if part.tensor == name for n in part.names) for name in TENSORS}
         tensors["text"] = tuple(part.sequence for part in parts if part.sequence)
-        steps = [
-            HostStep(
-                column=c.name, step="time text to seconds since 1970-01-01T00:00:00", version=1, settings={"format": c.format or "iso"}
-            )
-            for c in columns
-            if c.type == "timestamp"
-        ]
         return Schema(
             columns=columns,
             keys=self.spec.prepare.keys,
             features=tuple(features),
             tensors=Tensors(**tensors, cardinalities=tuple(p.cardinality for p in parts if p.tensor == "category")),
             task=task,
-            host_steps=tuple(steps),
+            host_steps=steps_of(columns, features),
         )
 
     def _parts(self, graph: GraphBuilder, features: list[AnyFitted]) -> list[Part]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlpipe.errors import DataError, listed
+from mlpipe.features.encode import NO_STEPS
 from mlpipe.features.text import FittedText
+from mlpipe.features.tokeniser import Tokeniser
 from mlpipe.schema import Schema
 from mlpipe.tasks.classification import FittedClassification
 
@@ -32,15 +35,16 @@ def count_cut(array: Any, characters: int) -> int:
     return int(pc.sum(long.take(array.indices.drop_null())).as_py() or 0)
 
 
-def cut_line(column: str, rows: int, characters: int) -> str:
+def cut_line(column: str, rows: int, characters: int, unit: str = "characters") -> str:
     """What is said of texts that are cut."""
-    return f"{column}: {rows:,} texts are longer than {characters:,} characters; the rest of them is not read"
+    return f"{column}: {rows:,} texts are longer than {characters:,} {unit}; the rest of them is not read"
 
 
 class Strangers:
     """Counts values and classes that the train rows lack, and texts that are cut, on the distinct values of each batch."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, steps: Mapping[str, Tokeniser] = NO_STEPS) -> None:
+        self.steps = {column: (step, step.cut) for column, step in steps.items()}
         self.known = {f.column: (f.known(), f.strict()) for f in schema.features if f.known() is not None}
         self.rare: dict[str, bool] = {f.column: bool(getattr(f, "rare_values", 0)) for f in schema.features}
         if isinstance(schema.task, FittedClassification):
@@ -62,6 +66,9 @@ class Strangers:
     def told(self, split: str, notes: list[str]) -> dict[str, Any]:
         """The counts, each said in a note. Raises DataError where a column is strict."""
         notes += [f"{split}: {cut_line(column, rows, self.read[column])}" for column, rows in self.cut.items() if rows]
+        for column, (step, before) in self.steps.items():  # a step counts from its first row on, whatever the split
+            if (rows := step.cut - before) and split != "train":
+                notes.append(f"{split}: {cut_line(column, rows, step.length, 'tokens')}")
         found = {}
         for column, counts in self.counts.items():
             if not counts:

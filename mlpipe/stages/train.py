@@ -45,12 +45,14 @@ class Train(Stage):
         return {**pipeline.spec.train.model_dump(mode="json", exclude=UNDECISIVE), **task_and_seed(pipeline)}
 
     def inputs(self, context: Context, parents: Mapping[str, Manifest]) -> list[Input]:
-        """The content of the encoded train and valid rows, the schema, and the user's own code."""
+        """The content of the encoded train and valid rows, the schema, the user's own code, and weights that training starts from."""
         prepare, pipeline = parents["prepare"], context.pipeline
         found = [prepare.input(role, "tensors-v1") for role in ("encoded-train", "encoded-valid") if prepare.has(role)]
         found.append(prepare.input("schema", "sha256"))
         for shown, path in pipeline.spec.train.model.code(pipeline.base):
             found.append(Input("code", {"sha256": context.hashed(path)}, shown))
+        for shown, path in pipeline.spec.train.model.files(pipeline.base):
+            found.append(Input("pretrained", {"sha256": context.hashed(path)}, shown))
         return found
 
     def work(self, context: Context, identity: Identity, parents: Mapping[str, Manifest], out: Path) -> Work:
@@ -89,6 +91,7 @@ class _Training:
         self.train = as_torch(self.arrays, self.device)
         self.valid_arrays = read_tensors(prepare.path("encoded-valid")) if prepare.has("encoded-valid") else {}
         self.valid = as_torch(self.valid_arrays, self.device) if self.valid_arrays else None
+        self.validated: Mapping[str, torch.Tensor] | None = None  # the valid rows as the network of the run under way takes them
         self.release()  # on an accelerator lie copies
         self.higher = self.spec.monitor != "loss" and METRICS[self.spec.monitor].higher_is_better
         if len(self.train["target"]) < 2:
@@ -132,8 +135,12 @@ class _Training:
         from mlpipe.stages.network import build_net
         from mlpipe.training.loop import Run
 
-        net = build_net(model, self.schema, arguments, self.seed).to(self.device)
-        return Run(net, self.schema.task.loss, self.train, self.recipe(epochs), self.device, release=self.release)
+        net = build_net(model, self.schema, arguments, self.seed)
+        model.load(net)
+        net = net.to(self.device)
+        train = model.ahead(net, self.train)
+        self.validated = model.ahead(net, self.valid) if self.valid is not None else None
+        return Run(net, self.schema.task.loss, dict(train), self.recipe(epochs), self.device, release=self.release)
 
     # ---- looking at the valid rows
 
@@ -141,10 +148,10 @@ class _Training:
         """(loss, monitored value) on the valid rows; (None, None) without them. Rows of a class that train lacks have no loss."""
         from mlpipe.training.loop import outputs_of
 
-        if self.valid is None:
+        if self.validated is None:
             return None, None
-        inputs = {name: tensor for name, tensor in self.valid.items() if name != "target"}
-        outputs, target = outputs_of(run.net, inputs, EVAL_ROWS, self.release), self.valid["target"].cpu()
+        inputs = {name: tensor for name, tensor in self.validated.items() if name != "target"}
+        outputs, target = outputs_of(run.net, inputs, EVAL_ROWS, self.release), self.validated["target"].cpu()
         known = target >= 0 if isinstance(self.schema.task, FittedClassification) else target == target
         weights = run.recipe.class_weights
         if not bool(known.any()):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
+import tempfile
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -17,7 +20,10 @@ from mlpipe.features import AnyFeature, AnyFitted
 from mlpipe.features.base import Feature, Fitted
 from mlpipe.features.encode import Encoder
 from mlpipe.features.graph import CODES, TENSORS
+from mlpipe.features.subwords import FittedTokens
+from mlpipe.features.tokeniser import Tokeniser, tokeniser_of
 from tests.features.graphs import model_of
+from tests.small_bert import wordpiece
 
 FEATURES = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnyFeature)[0])}
 FITTED = {kind.model_fields["kind"].default for kind in get_args(get_args(AnyFitted)[0])}
@@ -27,11 +33,13 @@ VALUES: dict[str, list[Any]] = {
     "category": ["a", None, "b", "a"],
     "datetime": [dt.datetime(2020, 2, 29, 12, 30), None, dt.datetime(1950, 1, 1), dt.datetime(9999, 12, 31)],  # noqa: DTZ001
     "text": ["one two", None, "two one two", "eins zwei"],
+    "tokens": ["my new card", None, "the rate of the rate", "a word it lacks: Zwölf"],
 }
 OTHER: dict[str, list[Any]] = {
     "numeric": [7e300],
     "category": ["never seen"],
     "text": ["never \U0001f600"],
+    "tokens": ["never \U0001f600 " * 99],
     "datetime": [dt.datetime(1, 1, 1)],  # noqa: DTZ001
 }
 
@@ -41,7 +49,13 @@ def test_every_kind_has_a_fitted_state_and_values_here():
 
 
 def feature(kind: str) -> Feature:
-    return TypeAdapter(AnyFeature).validate_python({"kind": kind, "columns": ["c"]})
+    more = {"tokeniser": str(tokeniser()), "max_length": 9} if kind == "tokens" else {}
+    return TypeAdapter(AnyFeature).validate_python({"kind": kind, "columns": ["c"], **more})
+
+
+@functools.cache
+def tokeniser() -> Path:
+    return wordpiece(Path(tempfile.mkdtemp()))
 
 
 def column(kind: str, values: list) -> pa.Array:
@@ -55,7 +69,10 @@ def fit(kind: str, values: list) -> Fitted:
 
 def encoded(kind: str, state: Fitted, values: list) -> dict[str, np.ndarray]:
     rows = pa.RecordBatch.from_arrays([column(kind, values)], names=["c"])
-    return Encoder(model_of([state])[0], [feature(kind).raw("c")])(rows)
+    steps = (
+        {"c": Tokeniser(tokeniser_of(tokeniser().read_bytes(), "t"), state.length, state.pad)} if isinstance(state, FittedTokens) else {}
+    )
+    return Encoder(model_of([state])[0], [feature(kind).raw("c")], steps=steps)(rows)
 
 
 @pytest.mark.parametrize("kind", VALUES)

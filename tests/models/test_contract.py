@@ -13,6 +13,7 @@ from mlpipe.errors import SpecError
 from mlpipe.features.base import TextSequence
 from mlpipe.models import AnyModel
 from mlpipe.schema import Tensors
+from tests.small_bert import small_bert
 
 KINDS = {kind.model_fields["kind"].default for kind in get_args(get_args(AnyModel)[0])}
 
@@ -52,6 +53,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "text_cnn": {"kind": "text_cnn", "width": 6, "channels": 4, "windows": [1, 3]},
     "text_cnn of characters": {"kind": "text_cnn", "unit": "characters", "width": 6, "channels": 4},
     "transformer": {"kind": "transformer", "width": 8, "layers": 2, "heads": 2, "max_length": 4},
+    "pretrained": {"kind": "pretrained", "path": "bert", "freeze": False},
+    "pretrained with hidden layers": {"kind": "pretrained", "path": "bert", "freeze": False, "pooling": "first", "hidden": [5]},
     "python": {"kind": "python", "object": "net.py:Net", "options": {"width": 6}},
 }
 TEXT = (
@@ -69,6 +72,15 @@ TABLES = {
     "category": Tensors(category=("c", "d"), cardinalities=(4, 9)),
     "no numeric": Tensors(plain=("p",), category=("c",), cardinalities=(2,)),
 }
+
+
+def table(name: str, key: str) -> Tensors:
+    """A table; its texts as tokens for a model that reads those."""
+    tensors = TABLES[key]
+    if not name.startswith("pretrained"):
+        return tensors
+    tokens = tuple(s.model_copy(update={"unit": "tokens"}) for s in tensors.text if s.order == 1)
+    return tensors.model_copy(update={"text": tokens})
 
 
 def encoded(tensors: Tensors, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -90,8 +102,14 @@ def encoded(tensors: Tensors, rows: int, seed: int = 0) -> dict[str, np.ndarray]
     return found
 
 
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return small_bert(tmp_path_factory.mktemp("hub") / "bert")
+
+
 @pytest.fixture
-def build(tmp_path):
+def build(tmp_path, bert):
+    (tmp_path / "bert").symlink_to(bert)
     (tmp_path / "net.py").write_text(NET)
 
     def builder(name: str, tensors: Tensors, outputs: int, seed: int = 7) -> torch.nn.Module:
@@ -112,11 +130,11 @@ def test_every_kind_is_here():
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("key", TABLES)
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_model_gives_one_row_of_outputs_a_row(build, name, table, outputs):
-    tensors = TABLES[table]
-    if name.startswith(("text", "transformer")) and not tensors.text:
+def test_a_model_gives_one_row_of_outputs_a_row(build, name, key, outputs):
+    tensors = table(name, key)
+    if name.startswith(("text", "transformer", "pretrained")) and not tensors.text:
         with pytest.raises(SpecError, match="reads text, and no feature gives any"):
             build(name, tensors, outputs)
         return
@@ -131,15 +149,15 @@ def test_a_model_gives_one_row_of_outputs_a_row(build, name, table, outputs):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_do_not_touch_each_other_once_trained(build, name):
-    net = build(name, TABLES["all"], 2).eval()
-    arrays = encoded(TABLES["all"], 9)
+    net = build(name, table(name, "all"), 2).eval()
+    arrays = encoded(table(name, "all"), 9)
     alone = torch.cat([call(net, {k: v[i : i + 1] for k, v in arrays.items()}) for i in range(9)])
     assert call(net, arrays).detach().numpy() == pytest.approx(alone.detach().numpy(), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_weights_come_from_the_seed_alone(build, name):
-    one, two, other = (build(name, TABLES["all"], 2, seed).state_dict() for seed in (7, 7, 8))
+    one, two, other = (build(name, table(name, "all"), 2, seed).state_dict() for seed in (7, 7, 8))
     assert list(one) == list(two)
     assert all(torch.equal(one[key], two[key]) for key in one)
     assert any(not torch.equal(one[key], other[key]) for key in one)
@@ -148,8 +166,8 @@ def test_weights_come_from_the_seed_alone(build, name):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_weight_takes_part_and_every_tensor_matters(build, name):
     """A model that never looks at a tensor would pass every test of shapes."""
-    net = build(name, TABLES["all"], 2).eval()
-    arrays = encoded(TABLES["all"], 64)
+    net = build(name, table(name, "all"), 2).eval()
+    arrays = encoded(table(name, "all"), 64)
     call(net, arrays).square().sum().backward()
     for key, parameter in net.named_parameters():
         assert parameter.grad is not None, key

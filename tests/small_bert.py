@@ -1,0 +1,49 @@
+"""A folder as Hugging Face's models come in, made here: a BERT of two layers with drawn weights, and its WordPiece tokeniser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+TEXTS = (
+    *("please send my card to the new address", "the card has not arrived yet", "where is my card", "my new card is lost"),
+    *("what is the exchange rate of the euro", "which rate do you take for dollars", "exchange my euros", "the rate was wrong"),
+)
+
+
+def wordpiece(folder: Path, texts: Sequence[str] = TEXTS, *, special: Sequence[str] = WORDS, size: int = 120) -> Path:
+    """tokenizer.json: lower case, words and pieces of these texts, [CLS] and [SEP] around each."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=list(special), show_progress=False))
+    ends = [(mark, made.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    folder.mkdir(parents=True, exist_ok=True)
+    made.save(str(folder / "tokenizer.json"))
+    return folder / "tokenizer.json"
+
+
+def small_bert(folder: Path, *, kind: str = "bert", tokeniser: bool = True, **changes: Any) -> Path:
+    """The folder: config.json, model.safetensors, tokenizer.json. `kind` bert or distilbert."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    if tokeniser:
+        wordpiece(folder)
+    sizes = {
+        "bert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48},
+        "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
+    }[kind]
+    with torch.random.fork_rng():
+        torch.manual_seed(11)
+        config = AutoConfig.for_model(kind, **{"vocab_size": 120, "max_position_embeddings": 64, "pad_token_id": 0, **sizes, **changes})
+        config.initializer_range = 0.3  # so that texts differ in their vectors
+        AutoModel.from_config(config).save_pretrained(folder)
+    return folder
