@@ -83,7 +83,7 @@ class Encoded(nn.Module):
         """[B, sum of L] -> [B, columns * W]; vectors [B, columns * W] -> the same."""
         if codes.is_floating_point():
             return codes
-        parts = [self._column(part, pad) for part, pad in zip(codes.split(self.lengths, 1), self.pads, strict=True)]
+        parts = [self._column(part, pad) for part, pad in zip(torch.split(codes, self.lengths, 1), self.pads, strict=True)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def _column(self, codes: torch.Tensor, pad: int) -> torch.Tensor:
