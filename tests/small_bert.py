@@ -44,6 +44,6 @@ def small_bert(folder: Path, *, kind: str = "bert", tokeniser: bool = True, **ch
     with torch.random.fork_rng():
         torch.manual_seed(11)
         config = AutoConfig.for_model(kind, **{"vocab_size": 120, "max_position_embeddings": 64, "pad_token_id": 0, **sizes, **changes})
-        config.initializer_range = 0.3  # so that texts differ in their vectors
+        config.initializer_range = changes.get("initializer_range", 0.08)  # so that texts differ in their vectors, by their words
         AutoModel.from_config(config).save_pretrained(folder)
     return folder

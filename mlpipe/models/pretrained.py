@@ -58,7 +58,8 @@ class Pretrained(Model):
         return copy
 
     def _folder(self, base: Path | None) -> Path:
-        return (base or Path()) / expand(self.path)
+        folder: Path = (base or Path()) / expand(self.path)
+        return folder
 
     def files(self, base: Path) -> list[tuple[str, Path]]:
         """config.json and model.safetensors. Raises SpecError when one is not there; weights that are a pickle are never read."""
