@@ -509,3 +509,23 @@ def test_texts_with_gaps_and_a_category_called_nan(tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         for file in prepared.path(f"encoded-{split}").glob("*.npy"):
             assert np.isfinite(np.load(file)).all()
+
+
+def test_a_folder_of_documents_has_its_folders_for_classes(tmp_path: Path) -> None:
+    """Nothing is converted to say so; the file runs as it is written."""
+    for i in range(16):
+        path = tmp_path / "post" / ("bills" if i % 2 else "notes") / f"{i}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{'pay' if i % 2 else 'read'} this {i}", encoding="utf-8")
+    (tmp_path / "post" / "loose.html").write_text("<p>x</p>", encoding="utf-8")
+    report = init([tmp_path / "post"], "folder", output=tmp_path / "made.yaml")
+    spec = load_pipeline(tmp_path / "made.yaml").spec
+    assert (spec.prepare.source.kind, spec.prepare.source.path) == ("documents", "post")
+    assert spec.prepare.split.stratify is True
+    assert spec.task.missing_target == "drop"
+    assert "bills: 8 documents" in report.text and "1 files lie in no folder" in report.text
+    assert report.summary[-1].startswith("next: look through it")
+    with pytest.raises(DataError, match="no column 'kind' to learn"):
+        init([tmp_path / "post"], "kind", output=tmp_path / "other.yaml")
+    with pytest.raises(DataError, match="has 0 folders with documents"):
+        init([tmp_path / "post" / "bills"], "folder", output=tmp_path / "other.yaml")

@@ -11,6 +11,7 @@ from typing import Any
 from mlpipe.base import replace_file
 from mlpipe.errors import DataError, SpecError, did_you_mean, listed
 from mlpipe.spec import RESERVED, load_pipeline
+from mlpipe.stages.init.documents import documents_text, is_of_documents
 from mlpipe.stages.init.related import grouped, groups, sample, without_formulas
 from mlpipe.stages.init.split import in_time, split_lines
 from mlpipe.stages.init.target import giveaways, goal
@@ -58,9 +59,12 @@ def init(
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name):
         raise SpecError(f"{name!r} is no name for a run", hint="letters, digits, _ . and -, at most 100")
     base = output.parent.resolve()
-    seen = dialect(data, target, base, reader, table=table)
-    findings = look(seen, target, task, base, name)
-    text = pipeline_text(findings, output.name)
+    if is_of_documents(data):
+        text, told = documents_text(Path(data[0]), target, base, name, output.name)
+        told += [f"written: {output}", f"next: look through it, then mlpipe check {output} && mlpipe run {output}"]
+    else:
+        findings = look(dialect(data, target, base, reader, table=table), target, task, base, name)
+        text, told = pipeline_text(findings, output.name), summary(findings, output)
     trial = output.with_name(f".{output.name}.trial")
     try:
         replace_file(trial, text.encode())
@@ -68,7 +72,7 @@ def init(
     finally:
         trial.unlink(missing_ok=True)
     replace_file(output, text.encode())
-    return InitReport(output, text, summary(findings, output))
+    return InitReport(output, text, told)
 
 
 def run_name(data: Sequence[str | Path], table: str | None = None) -> str:

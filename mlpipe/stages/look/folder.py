@@ -71,6 +71,8 @@ def advice(folder: Path, found: dict[str, Any]) -> str:
     tables = [ending for ending in found["endings"] if ending in KIND_OF_ENDING]
     if tables:
         return f"name the files of one table, such as {folder.as_posix().rstrip('/')}/*{tables[0]}"
+    if found["sorts"].get("documents", 0) * 2 > found["files"]:
+        return f"mlpipe init {folder.as_posix()} --target folder -o pipeline.yaml"
     return f"no source kind reads {' and '.join(found['sorts'])} yet"
 
 
