@@ -15,6 +15,7 @@ from mlpipe.documents.ocr import Ocr, frames, page_pictures
 from mlpipe.documents.result import Converted, Grid, How, Passage, failed
 
 WORD = re.compile(r"\w+")
+XML = ("xml", "nxml", "xbrl")
 PLAIN_TEXTS = ("tex", "latex", "vtt")  # whose readers want UTF-8 without a mark
 
 
@@ -71,6 +72,8 @@ class Reader:
         found = self._told(result.document, pages, seen)
         if result.status.value == "partial_success":
             return _partial(found, _lost(result), _messages(result))
+        if found.silent and sniff.ending_of(name) in XML:  # Docling calls it a success, also where it could not make out what it is
+            return failed("unsupported", "nothing was read of it; of XML, JATS articles, USPTO patents and XBRL reports are read")
         return found
 
     def _pdf(self, name: str, data: bytes, password: str) -> Converted:

@@ -18,16 +18,42 @@ class Ocr:
         self._engine: Any = None
 
     def lines(self, picture: Any) -> list[str]:
-        """The lines of text in a picture (PIL image), from top to bottom, as the engine orders them."""
+        """The lines of text in a picture (PIL image), from top to bottom as a reader would hold it, whichever way up it was scanned."""
+        texts, sideways, overhead = self._read(picture)
+        if sideways:  # lines that run up or down: turned to the left, columns of Japanese or Chinese come in their order, too
+            texts, _, overhead = self._read(picture.rotate(90, expand=True))
+        return texts[::-1] if overhead else texts
+
+    def _read(self, picture: Any) -> tuple[list[str], bool, bool]:
+        """Lines in the engine's order (by height, then from the left); whether most are upright strips; whether most are upside down."""
         import numpy as np
 
         if self._engine is None:
-            from rapidocr import RapidOCR
-
-            logging.getLogger("RapidOCR").setLevel(logging.ERROR)
-            self._engine = RapidOCR(params={"Global.log_level": "error"})
+            self._engine = _engine()
+        self._engine.turned = []
         found = self._engine(np.asarray(picture.convert("RGB")))
-        return [str(text) for text in (found.txts or ()) if str(text).strip()]
+        texts = [str(text) for text in (found.txts or ()) if str(text).strip()]
+        if found.boxes is None:
+            return texts, False, False
+        tall = [np.linalg.norm(box[3] - box[0]) > 1.5 * np.linalg.norm(box[1] - box[0]) for box in np.asarray(found.boxes)]
+        turned = self._engine.turned
+        return texts, 2 * sum(tall) > len(tall), 2 * sum(turned) > len(turned)
+
+
+def _engine() -> Any:
+    """RapidOCR that remembers which lines it had to turn: it reads them well, and leaves them in the order of the picture."""
+    from rapidocr import RapidOCR
+
+    class Engine(RapidOCR):  # type: ignore[misc]  # rapidocr has no types
+        turned: list[bool]
+
+        def cls_and_rotate(self, pictures: Any) -> Any:
+            images, result = super().cls_and_rotate(pictures)
+            self.turned = ["180" in label and score > self.text_cls.cls_thresh for label, score in result.cls_res or ()]
+            return images, result
+
+    logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+    return Engine(params={"Global.log_level": "error"})
 
 
 def page_pictures(data: bytes, numbers: list[int], password: str = "") -> Any:

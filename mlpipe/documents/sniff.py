@@ -10,6 +10,7 @@ from mlpipe.documents.result import Converted, failed
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP = b"PK\x03\x04"
+RTF = b"{\\rtf"
 # what must lie inside: (a member, what such a file is called)
 INSIDES = {
     "word/document": ("a Word document", ("docx", "dotx", "docm", "dotm")),
@@ -19,10 +20,19 @@ INSIDES = {
     "META-INF/container.xml": ("an EPUB book", ("epub",)),
 }
 PACKED = {ending: (member, what) for member, (what, endings) in INSIDES.items() for ending in endings}
-LEGACY = {"doc": "docx", "dot": "docx", "ppt": "pptx", "pot": "pptx", "pps": "pptx", "xls": "xlsx", "xlt": "xlsx"}
+LEGACY = {
+    "doc": "docx",
+    "dot": "docx",
+    "ppt": "pptx",
+    "pot": "pptx",
+    "pps": "pptx",
+    "xls": "xlsx",
+    "xlt": "xlsx",
+    "rtf": "docx",
+}  # LibreOffice makes these of them
 IMAGES = ("jpg", "jpeg", "png", "tif", "tiff", "bmp", "webp", "gif")
 TEXTS = ("html", "htm", "xhtml", "md", "markdown", "txt", "text", "qmd", "rmd", "adoc", "asciidoc", "asc", "csv", "tex", "latex", "vtt")
-MARKED = ("xml", "nxml", "xbrl", "eml", "mhtml", "mht", "rtf")  # say their encoding themselves
+MARKED = ("xml", "nxml", "xbrl", "eml", "mhtml", "mht")  # say their encoding themselves
 OTHERS = ("boxnote", "json", "pages", "key", "numbers", "msg", "dclx")
 MAGIC = (
     (b"%PDF-", "a PDF"),
@@ -31,7 +41,7 @@ MAGIC = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
-    (b"{\\rtf", "an RTF document"),
+    (RTF, "an RTF document"),
     (b"\x1f\x8b", "a gzip file"),
 )
 HTML = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -75,13 +85,11 @@ def refusal(name: str, data: bytes) -> Converted | None:
     if ending in PACKED:
         return _packed(ending, data)
     if ending in LEGACY:
-        if not data.startswith(OLE):
+        if not data.startswith(RTF if ending == "rtf" else OLE):
             return _other(data)
         if office() is None:
-            target = LEGACY[ending]
-            return failed(
-                "unsupported", f"a legacy Office file; convert it with LibreOffice: soffice --headless --convert-to {target} FILE"
-            )
+            what, target = "an RTF document" if ending == "rtf" else "a legacy Office file", LEGACY[ending]
+            return failed("unsupported", f"{what}; convert it with LibreOffice: soffice --headless --convert-to {target} FILE")
         return None
     if ending in TEXTS or ending in ("eml", "mhtml", "mht"):
         like = looks_like(data)

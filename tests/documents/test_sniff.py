@@ -44,6 +44,8 @@ WORD = packed("[Content_Types].xml", "word/document.xml")
         ("a.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "password", "encrypted"),
         ("a.docx", OLE + b"WordDocument", "not what its name says", "it is a legacy Office file"),
         ("a.doc", OLE + b"WordDocument", "unsupported", "soffice --headless --convert-to docx"),
+        ("a.rtf", b"{\\rtf1 words}", "unsupported", "an RTF document; convert it with LibreOffice"),
+        ("a.rtf", OLE, "not what its name says", "it is a legacy Office file"),
         ("a.doc", b"plain words", "not what its name says", "it is plain text"),
         ("a.xyz", b"abc", "unsupported", "no reader for the ending .xyz"),
         ("README", b"abc", "unsupported", "no reader for the ending (none)"),
