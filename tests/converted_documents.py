@@ -78,7 +78,7 @@ def entries(folder: Path) -> list[Entry]:
     documents = [Document(name, folder / name, PASSWORDS.get(name, "")) for name in names]
     with tempfile.TemporaryDirectory() as known:
         gathered = gather(documents, How(), Cache(Path(known), How()), 2, Limits(120, 4096), Policy(skip=True))
-    results = {document.name: found for document, found in [*gathered.good, *gathered.bad]}
+        results = {document.name: found for document, found in [*gathered.whole(), *gathered.bad]}
     own = docling_itself([folder / name for name in names])
     return [Entry(name, truths[name], results[name], text) for name, text in zip(names, own, strict=True)]
 

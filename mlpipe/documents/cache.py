@@ -15,6 +15,7 @@ from mlpipe.documents.sniff import LEGACY, ending_of, office
 from mlpipe.errors import MachineError
 
 PACKAGES = ("docling", "docling-core", "docling-parse", "pypdfium2", "rapidocr")
+KNOWN = ".documents"  # the folder in a run folder
 WORK = 1  # raised when our own part of a conversion changes
 
 
@@ -52,17 +53,19 @@ class Cache:
         except (OSError, ValueError, EOFError):
             return None
 
-    def put(self, name: str, sha256: str, found: Converted) -> None:
-        """Keeps a result, unless another try may end otherwise."""
+    def put(self, name: str, sha256: str, found: Converted) -> bool:
+        """Keeps a result, unless another try may end otherwise; whether it is kept."""
         if found.reason in NOT_KEPT:
-            return
+            return False
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(found.model_dump(mode="json", exclude_defaults=True), sort_keys=True).encode()
         replace_file(self._path(name, sha256), gzip.compress(text, 6, mtime=0))
+        return True
 
-    def forget_others(self, digests: Iterable[str]) -> None:
-        """Removes what is known of files that are no longer there."""
-        wanted = set(digests)
-        for path in self.folder.glob("*.json.gz"):
-            if path.name.partition(".")[0] not in wanted:
-                path.unlink(missing_ok=True)
+
+def forget_others(folder: Path, digests: Iterable[str]) -> None:
+    """Removes what is known of files that are no longer there, by the digests of those that are."""
+    wanted = set(digests)
+    for path in folder.glob("*.json.gz"):
+        if path.name.partition(".")[0] not in wanted:
+            path.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from mlpipe.digest import sha256_file
 from mlpipe.documents.cache import Cache
 from mlpipe.documents.pool import Job, Limits, convert_all
 from mlpipe.documents.result import Converted, How
-from mlpipe.errors import DataError, listed
+from mlpipe.errors import DataError, MachineError, listed
 
 SHOWN = 50
 
@@ -38,11 +38,26 @@ class Policy:
 
 @dataclass
 class Gathered:
-    """The documents that count, in their order, and what is to be told of all of them."""
+    """The documents that count, in their order, and what is to be told of all of them.
+
+    What was read of them stays on disk until `whole` asks for it: many documents do not fit into memory.
+    """
 
     good: list[tuple[Document, Converted]] = field(default_factory=list)
     bad: list[tuple[Document, Converted]] = field(default_factory=list)
     fresh: int = 0
+    cache: Cache | None = None
+    digests: dict[str, str] = field(default_factory=dict)  # of documents whose result is on disk, by name
+
+    def whole(self) -> Iterator[tuple[Document, Converted]]:
+        """The documents that count with all that was read of them, one by one."""
+        for document, found in self.good:
+            if (digest := self.digests.get(document.name)) is None or self.cache is None:
+                yield document, found
+            elif (kept := self.cache.get(document.name, digest)) is not None:
+                yield document, kept
+            else:
+                raise MachineError(f"what was read of {document.name} is gone from {self.cache.folder.name}", hint="run prepare again")
 
     def account(self) -> dict[str, Any]:
         """For the manifest: counts, and by name what is not plainly well. Holds nothing that depends on the cache."""
@@ -103,10 +118,12 @@ def gather(
         digests = list(threads.map(lambda document: sha256_file(document.file), documents))
     # a password is no part of a key: a locked file that was opened once would else stay open to all
     results: dict[int, Converted] = {}
+    kept: dict[str, str] = {}
     for i, document in enumerate(documents):
         known = cache.get(document.name, digests[i])
         if known is not None and not (known.reason == "password" and document.password):
-            results[i] = known
+            results[i] = known.light()
+            kept[document.name] = digests[i]
     missing = [i for i in range(len(documents)) if i not in results]
     if documents:
         console.say(
@@ -117,20 +134,20 @@ def gather(
     with console.progress("documents", len(jobs)) as bar:
         for count, (number, found) in enumerate(convert_all(jobs, how, workers, limits) if jobs else (), 1):
             document = documents[missing[number]]
+            digest = digests[missing[number]]
+            if not document.password and cache.put(document.name, digest, found):
+                kept[document.name], found = digest, found.light()
             results[missing[number]] = found
-            if not document.password:
-                cache.put(document.name, digests[missing[number]], found)
             pages += found.pages
             bar.advance(1, f"documents {count:,} of {len(jobs):,}, {pages:,} pages")
             if not console.terminal() and count % every == 0 and len(jobs) >= 20:
                 console.say(f"  documents: {count:,} of {len(jobs):,} converted, {pages:,} pages")
-    gathered = Gathered(fresh=len(missing))
+    gathered = Gathered(fresh=len(missing), cache=cache, digests=kept)
     for i, document in enumerate(documents):
         found = results[i]
         counts = found.status == "ok" or (found.status == "partial" and policy.partial)
         (gathered.good if counts else gathered.bad).append((document, found))
     _judge(gathered, policy, len(documents))
-    cache.forget_others(digests)
     return gathered
 
 
@@ -143,9 +160,12 @@ def _judge(gathered: Gathered, policy: Policy, total: int) -> None:
     faults = [f"{document.name}: {found.why()}" for document, found in bad[:SHOWN]]
     if len(bad) > SHOWN:
         faults.append(f"... and {len(bad) - SHOWN:,} more")
+    slow = any(found.reason in ("time limit", "memory limit") for _, found in bad)
     partial = any(found.status == "partial" for _, found in bad)
     if policy.skip:
         what, hint = f"{len(bad):,} of {total:,} documents failed, more than max_failures: {policy.most} allows", "mend them, or allow more"
     else:
         what, hint = f"{len(bad):,} of {total:,} documents failed", "mend or remove them, or set on_error: skip to leave them out, counted"
-    raise DataError(what, faults=faults, hint=hint + ("; allow_partial: true keeps incomplete ones" if partial else ""))
+    more = "; allow_partial: true keeps incomplete ones" if partial else ""
+    more += "; time_limit and memory_limit say what one document may take" if slow else ""
+    raise DataError(what, faults=faults, hint=hint + more)

@@ -68,6 +68,10 @@ class Converted(Settings):
         """Whether it was converted and holds no text."""
         return self.status != "failed" and not self.plain.strip()
 
+    def light(self) -> Converted:
+        """The same without what takes memory: all that an account of many documents needs."""
+        return self.model_copy(update={"plain": self.plain.strip()[:1], "markdown": "", "tables": (), "passages": ()})
+
     def why(self) -> str:
         """The reason with its detail."""
         return f"{self.reason} ({self.detail})" if self.detail else self.reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,9 +34,10 @@ def names_of(unit: Unit) -> list[str]:
     return [name for name, _ in (*COMMON, *UNITS[unit])]
 
 
-def write_rows(pairs: Sequence[Pair], unit: Unit, markdown: bool, labels: dict[str, list[str | None]], path: Path) -> int:
-    """Writes a Parquet file, returns how many rows it has. `labels` are further columns, a cell a document.
+def write_rows(pairs: Callable[[], Iterable[Pair]], unit: Unit, markdown: bool, labels: dict[str, list[str | None]], path: Path) -> int:
+    """Writes a Parquet file, returns how many rows it has. `pairs` gives the documents, once more where it is called twice.
 
+    `labels` are further columns, a cell a document.
     Raises DataError when tables have too many different columns, or a column's name is taken.
     """
     import pyarrow as pa
@@ -46,7 +47,7 @@ def write_rows(pairs: Sequence[Pair], unit: Unit, markdown: bool, labels: dict[s
     taken = {name for name, _ in own}
     if clash := [name for name in labels if name in taken]:
         raise DataError(f"the labels have a column {clash[0]!r}, as the documents have", hint="rename it in the file of labels")
-    heads = list(dict.fromkeys(name for _, found in pairs for table in found.tables for name in table.header)) if unit == "table" else []
+    heads = list(dict.fromkeys(name for _, found in pairs() for table in found.tables for name in table.header)) if unit == "table" else []
     if clash := [name for name in heads if name in taken or name in labels]:
         raise DataError(
             f"a table inside a document has a column {clash[0]!r}, which is the name of another column here",
@@ -61,7 +62,7 @@ def write_rows(pairs: Sequence[Pair], unit: Unit, markdown: bool, labels: dict[s
     schema = pa.schema(fields)
     count, block = 0, []
     with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
-        for i, (document, found) in enumerate(pairs):
+        for i, (document, found) in enumerate(pairs()):
             beside = {name: cells[i] for name, cells in labels.items()}
             shared = {"path": document.name, "folder": folder_of(document.name), "title": found.title or None, **beside}
             for row in _rows(found, unit, markdown):

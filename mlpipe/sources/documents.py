@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from mlpipe.base import Settings, expand
 from mlpipe.documents import rows
-from mlpipe.documents.cache import Cache, versions
+from mlpipe.documents.cache import KNOWN, Cache, versions
 from mlpipe.documents.gather import Document, Gathered, Policy, gather
 from mlpipe.documents.models import check_models
 from mlpipe.documents.pool import Limits
@@ -27,7 +27,7 @@ from mlpipe.sources.parquet import Parquet
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS, KNOWN = "documents.parquet", ".documents"
+ROWS = "documents.parquet"
 JOB = ("path", "sha256", "labels", "workers")  # where rows lie and what is known of them; not how they are read
 
 
@@ -67,7 +67,7 @@ class Documents(Source):
     on_error: Literal["fail", "skip"] = "fail"
     max_failures: Annotated[float, Field(ge=0)] | None = None
     allow_partial: bool = False
-    time_limit: Annotated[float, Field(gt=0)] = 120.0
+    time_limit: Annotated[float, Field(gt=0)] = 300.0
     memory_limit: Annotated[int, Field(ge=256)] = 4096
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default=2, exclude=True)
 
@@ -186,7 +186,7 @@ class Documents(Source):
         chosen = {name: [cells[i] for i in places] for name, cells in labels.items()}
         key = f"documents-{remote.key_of(repr((self.model_dump(mode='json'), sorted(named))))}"
         with remote.fresh_folder(folder, key) as aside:
-            count = rows.write_rows(self._gathered.good, self.unit, self.format == "markdown", chosen, aside / ROWS)
+            count = rows.write_rows(self._gathered.whole, self.unit, self.format == "markdown", chosen, aside / ROWS)
         if not count:
             what = {"document": "no document could be read", "chunk": "the documents hold no text", "table": "the documents hold no tables"}
             raise DataError(f"{self._title}: {what[self.unit]}", hint="see what was said of each above")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+from mlpipe.documents.cache import KNOWN, forget_others
 from mlpipe.errors import IntegrityError
 from mlpipe.manifest import Input
 from mlpipe.manifest import load as load_manifest
@@ -65,3 +66,7 @@ def remove_old_copies(context: Context) -> None:
     for folder in context.folder.snapshots.glob("*"):
         if folder.resolve() not in used:
             shutil.rmtree(folder, ignore_errors=True)
+    known = context.folder.root / KNOWN
+    if known.is_dir():
+        files = [path for role, rows in sources_of(context.pipeline) for _, path in context.local(role, rows).identity(base)]
+        forget_others(known, [context.hashed(path) for path in files])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mlpipe.documents import pool
-from mlpipe.documents.cache import Cache
+from mlpipe.documents.cache import Cache, forget_others
 from mlpipe.documents.gather import Document, Policy, gather
 from mlpipe.documents.pool import Limits
 from mlpipe.documents.result import Converted, How
-from mlpipe.errors import DataError
+from mlpipe.errors import DataError, MachineError
 from tests.documents.test_pool import STUB
 
 LIMITS = Limits(seconds=2.0, megabytes=600)
@@ -83,10 +83,10 @@ def test_only_new_files_are_converted_and_results_are_those_of_before(gathered):
     first = gathered(texts)
     again = gathered(texts)
     assert (first.fresh, again.fresh) == (2, 0)
-    assert [found.plain for _, found in again.good] == [found.plain for _, found in first.good]
+    assert [found.plain for _, found in again.whole()] == [found.plain for _, found in first.whole()]
     grown = gathered({**texts, "c.md": "third pid"})
     assert grown.fresh == 1
-    assert len({found.plain for _, found in grown.good}) == 3
+    assert len({found.plain for _, found in grown.whole()}) == 3
     assert gathered({**texts, "copy of a.md": "pid"}).fresh == 0  # the same bytes
     assert gathered({**texts, "a.md": "changed pid"}).fresh == 1
     assert gathered(texts, how=How(ocr="off")).fresh == 2  # other settings, other results
@@ -96,8 +96,19 @@ def test_only_new_files_are_converted_and_results_are_those_of_before(gathered):
 
 def test_what_is_known_of_files_that_are_gone_is_removed(gathered, tmp_path):
     gathered({"a.md": "a", "b.md": "b"})
-    gathered({"a.md": "a"})
+    forget_others(tmp_path / "known", gathered({"a.md": "a"}).digests.values())
     assert len(list((tmp_path / "known").iterdir())) == 1
+
+
+def test_what_was_read_stays_on_disk_until_it_is_asked_for(gathered, tmp_path):
+    found = gathered({"a.md": "many words", "silent.pdf": "x"})
+    assert [one.plain for _, one in found.good] == ["m", ""]
+    assert [one.plain for _, one in found.whole()] == ["many words", ""]
+    assert found.account()["without_text"] == ["silent.pdf"]
+    for path in (tmp_path / "known").iterdir():
+        path.unlink()
+    with pytest.raises(MachineError, match=r"what was read of a\.md is gone"):
+        list(found.whole())
 
 
 def test_a_damaged_entry_is_as_good_as_none(gathered, tmp_path):

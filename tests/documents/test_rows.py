@@ -28,7 +28,7 @@ PAIRS = [(Document("in/a.pdf", Path("a")), ONE), (Document("b.md", Path("b")), C
 
 
 def rows(tmp_path, unit, markdown=False, labels=None):
-    count = write_rows(PAIRS, unit, markdown, labels or {}, tmp_path / "x.parquet")
+    count = write_rows(lambda: PAIRS, unit, markdown, labels or {}, tmp_path / "x.parquet")
     found = pq.read_table(tmp_path / "x.parquet").to_pylist()
     assert len(found) == count
     return found
