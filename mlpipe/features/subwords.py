@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 from mlpipe.base import expand
 from mlpipe.columns import Column, text_counts
 from mlpipe.digest import sha256_bytes
-from mlpipe.errors import SpecError
+from mlpipe.errors import DataError, SpecError
 from mlpipe.features.base import Feature, Fitted, TextSequence
 from mlpipe.features.graph import GraphBuilder, Part
 from mlpipe.features.tokeniser import MAKE, Tokeniser, pad_of, tokeniser_of, vocabulary_digest
@@ -93,7 +93,7 @@ class Tokens(Feature):
         return copy
 
     def files(self, base: Path) -> list[tuple[str, Path]]:
-        """tokenizer.json, named itself or by its folder. Raises SpecError when it is not there."""
+        """tokenizer.json, named itself or by its folder. Raises DataError when it is not there."""
         path, shown = base / expand(self.tokeniser), self.tokeniser
         if path.is_dir():
             path, shown = path / NAME, f"{self.tokeniser.rstrip('/')}/{NAME}"
@@ -101,7 +101,7 @@ class Tokens(Feature):
             return [(shown, path)]
         where = "(relative to the pipeline file's folder)"
         slow = [name for name in ("vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model") if (path.parent / name).is_file()]
-        raise SpecError(
+        raise DataError(
             f"prepare.features: the tokeniser {shown} is not there {where}" + (f", only {slow[0]}" if slow else ""),
             hint=f"name a folder with tokenizer.json, or that file; {MAKE}",
         )

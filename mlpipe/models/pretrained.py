@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, PrivateAttr
 
 from mlpipe.base import expand, read_json
-from mlpipe.errors import SpecError, listed
+from mlpipe.errors import DataError, SpecError, listed
 from mlpipe.models.base import Model
 from mlpipe.schema import Tensors
 
@@ -62,25 +62,25 @@ class Pretrained(Model):
         return folder
 
     def files(self, base: Path) -> list[tuple[str, Path]]:
-        """config.json and model.safetensors. Raises SpecError when one is not there; weights that are a pickle are never read."""
+        """config.json and model.safetensors. Raises DataError when one is not there; weights that are a pickle are never read."""
         folder = self._folder(base)
         if not folder.is_dir():
-            raise SpecError(f"train.model.path: there is no folder {self.path} {RELATIVE}", hint=SAVE)
+            raise DataError(f"train.model.path: there is no folder {self.path} {RELATIVE}", hint=SAVE)
         if not (folder / CONFIG).is_file():
-            raise SpecError(f"train.model.path: {self.path} holds no {CONFIG}", hint=f"{SAVE}; name that folder")
+            raise DataError(f"train.model.path: {self.path} holds no {CONFIG}", hint=f"{SAVE}; name that folder")
         if not (folder / WEIGHTS).is_file():
             if list(folder.glob("model*.safetensors")):
-                raise SpecError(
+                raise DataError(
                     f"train.model.path: the weights in {self.path} are in several files, and one {WEIGHTS} is read",
                     hint='`model.save_pretrained(FOLDER, max_shard_size="100GB")` writes one',
                 )
             pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
             if pickles:
-                raise SpecError(
+                raise DataError(
                     f"train.model.path: {self.path} has its weights as {listed(pickles, 3)}, a pickle, which can run any code; not read",
                     hint=f"turn it into {WEIGHTS} where you trust it: `AutoModel.from_pretrained(FOLDER).save_pretrained(NEW)`",
                 )
-            raise SpecError(f"train.model.path: {self.path} holds no {WEIGHTS}", hint=SAVE)
+            raise DataError(f"train.model.path: {self.path} holds no {WEIGHTS}", hint=SAVE)
         shown = self.path.rstrip("/")
         found = [(f"{shown}/{name}", folder / name) for name in (CONFIG, WEIGHTS)]
         if (folder / TOKENISER).is_file():  # it says whether the texts' tokeniser is the one that the weights were made with

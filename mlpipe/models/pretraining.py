@@ -204,6 +204,8 @@ def load(texts: Encoded, folder: Path, path: str) -> None:
     odd = [name for name, weight in wanted.items() if weights[name].is_floating_point() and not bool(torch.isfinite(weights[name]).all())]
     if odd:
         raise SpecError(f"train.model.path: weights in {path} are not finite: {listed(odd, 3)}", hint="is the file whole?")
+    if unused := sorted(report["unexpected_keys"]):  # heads, as a rule; or layers that config.json does not have
+        console.say(f"  {path}: {len(unused):,} weights are not used: {listed(unused, 3)}")
     texts.encoder.load_state_dict({name: weights[name] for name in wanted})
 
 

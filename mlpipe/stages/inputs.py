@@ -53,7 +53,7 @@ def _recorded(context: Context, role: str, written: str) -> list[Input]:
 
 
 def feature_inputs(context: Context) -> list[Input]:
-    """The files that features name. Raises SpecError for one that is not there."""
+    """The files that features name. Raises DataError for one that is not there."""
     base = context.pipeline.base
     named = [entry for feature in context.pipeline.spec.prepare.features for entry in feature.files(base)]
     return [Input("tokeniser", {"sha256": context.hashed(path)}, written) for written, path in dict.fromkeys(named)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from mlpipe.errors import IntegrityError, SpecError
+from mlpipe.errors import DataError, IntegrityError, SpecError
 from mlpipe.features.subwords import FittedTokens, Tokens
 from mlpipe.features.tokeniser import STEP, Tokeniser, step_settings, tokeniser_of, tokenisers
 from tests.small_bert import WORDS, wordpiece
@@ -99,11 +99,11 @@ def test_a_folder_stands_for_its_file(file):
 
 
 def test_what_is_no_tokeniser_is_refused(file, tmp_path):
-    with pytest.raises(SpecError, match=r"the tokeniser gone/x\.json is not there"):
+    with pytest.raises(DataError, match=r"the tokeniser gone/x\.json is not there"):
         Tokens.model_validate({"columns": ["t"], "tokeniser": "gone/x.json"}).files(tmp_path)
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "vocab.txt").write_text("a\n", encoding="utf-8")
-    with pytest.raises(SpecError, match=r"slow/tokenizer.json is not there .*, only vocab.txt"):
+    with pytest.raises(DataError, match=r"slow/tokenizer.json is not there .*, only vocab.txt"):
         Tokens.model_validate({"columns": ["t"], "tokeniser": "slow"}).files(tmp_path)
     bad = tmp_path / "tokenizer.json"
     bad.write_text("{}", encoding="utf-8")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mlpipe.errors import SpecError
+from mlpipe.errors import DataError, SpecError
 from mlpipe.features.base import TextSequence
 from mlpipe.features.tokeniser import tokeniser_of, vocabulary_digest
 from mlpipe.models import pretraining
@@ -147,24 +147,24 @@ def test_files_are_named_and_missing_ones_refused(bert, tmp_path):
     assert [shown for shown, _ in model(bert).files(bert.parent)] == [
         f"bert/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")
     ]
-    with pytest.raises(SpecError, match="there is no folder gone"):
+    with pytest.raises(DataError, match="there is no folder gone"):
         model(tmp_path / "gone").files(tmp_path)
     folder = shutil.copytree(bert, tmp_path / "bert")
     (folder / "config.json").unlink()
-    with pytest.raises(SpecError, match=r"bert holds no config\.json"):
+    with pytest.raises(DataError, match=r"bert holds no config\.json"):
         model(folder).files(tmp_path)
 
 
 def test_weights_in_a_pickle_are_refused_by_name(bert, tmp_path):
     folder = shutil.copytree(bert, tmp_path / "bert")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(SpecError, match=r"its weights as pytorch_model\.bin, a pickle, which can run any code; not read"):
+    with pytest.raises(DataError, match=r"its weights as pytorch_model\.bin, a pickle, which can run any code; not read"):
         model(folder).files(tmp_path)
     (folder / "pytorch_model.bin").unlink()
-    with pytest.raises(SpecError, match=r"holds no model\.safetensors"):
+    with pytest.raises(DataError, match=r"holds no model\.safetensors"):
         model(folder).files(tmp_path)
     (folder / "model-00001-of-00002.safetensors").write_bytes(b"")
-    with pytest.raises(SpecError, match="in several files"):
+    with pytest.raises(DataError, match="in several files"):
         model(folder).files(tmp_path)
 
 
@@ -199,6 +199,15 @@ def test_weights_that_do_not_fit_the_config_are_refused(bert, tmp_path):
     (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
     with pytest.raises(SpecError, match="the weights in bert cannot be read"):
         network(folder)
+
+
+def test_weights_that_nothing_takes_are_named(bert, tmp_path, capsys):
+    """A config with fewer layers than the file would else cut the encoder without a word."""
+    folder = shutil.copytree(bert, tmp_path / "bert")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}), encoding="utf-8")
+    network(folder)
+    assert "bert: 16 weights are not used: encoder.layer.1." in capsys.readouterr().err
 
 
 def test_weights_that_are_not_finite_are_refused(bert, tmp_path):

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import csv as pa_csv
 
 from mlpipe.base import read_json
-from mlpipe.errors import SpecError
+from mlpipe.errors import DataError, SpecError
 from mlpipe.spec import load_pipeline
 from mlpipe.stages.check import check_sources
 from tests.helpers import chain, clean_failure, environment, mlpipe, states, write_pipeline
@@ -182,16 +182,14 @@ def test_equal_work_gives_equal_bytes(done, tmp_path):
 
 
 def test_evaluate_and_export_need_the_folder_no_more(copy):
-    """All of the encoder is in weights.safetensors and model.json; only training reads the folder's weights."""
-    from mlpipe.manifest import load
-    from mlpipe.schema import load_schema
-    from mlpipe.stages.network import load_net
-
+    """All of the encoder is in weights.safetensors and model.json, and the tokeniser in prepare's result."""
+    before = (copy / "runs" / "p" / "export" / "model.onnx").read_bytes()
     shutil.rmtree(copy / "bert")
-    train = load(copy / "runs" / "p" / "train")
-    assert train is not None
-    net = load_net(train, load_schema(copy / "runs" / "p" / "prepare" / "schema.json"), copy)
-    assert sum(p.numel() for p in net.parameters()) == train.results["parameters"]
+    for stage in ("evaluate", "export"):
+        result = mlpipe(stage, copy / "p.yaml", "--runs", copy / "runs", "--force")
+        assert result.rc == 0, result.text
+        assert "result is taken as recorded" in result.err
+    assert (copy / "runs" / "p" / "export" / "model.onnx").read_bytes() == before
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(done, tmp_path, monkeypatch):
@@ -251,10 +249,10 @@ def test_faults_are_found_by_check(copy):
         f"pretrained: bert/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json")
     ]
     (copy / "bert" / "model.safetensors").rename(copy / "bert" / "pytorch_model.bin")
-    with pytest.raises(SpecError, match="a pickle"):
+    with pytest.raises(DataError, match="a pickle"):
         check_sources(load_pipeline(copy / "p.yaml"))
     result = mlpipe("run", copy / "p.yaml", "--runs", copy / "elsewhere")
-    assert result.rc == 2
+    assert result.rc == 3
     clean_failure(result, "pytorch_model.bin", "hint")
 
 
