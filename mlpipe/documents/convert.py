@@ -222,35 +222,33 @@ def _paged(document: Any, sizes: dict[int, tuple[int, int]]) -> Any:
 
 
 def _with_lines(document: Any, read: dict[int, list[str]]) -> Any:
-    """A document with the lines of scanned pages among its own texts, in the order of the pages.
+    """The document, with the lines of pages that were read by OCR where these pages have their place.
 
-    A page that was read takes the place of what its text layer said. Pictures stay; of tables there are none on such pages.
+    They stand for all that the text layer said of such a page, tables included; pictures stay.
     """
-    from docling_core.types.doc import DocItemLabel, DoclingDocument, ProvenanceItem
+    from docling_core.types.doc import DocItemLabel, ProvenanceItem
     from docling_core.types.doc.base import BoundingBox
 
-    made = DoclingDocument(name=document.name, origin=document.origin)
-    made.pages = document.pages
-    if document.tables:  # a structured document: its own order stays, the scanned pages follow
-        made = document
-        mine: dict[int, list[Any]] = {}
-    else:
-        mine = {number: [] for number in document.pages}
-        for item in document.texts:
-            for place in item.prov[:1]:
-                mine.setdefault(place.page_no, []).append(item)
-        for picture in document.pictures:
-            made.add_picture(prov=picture.prov[0] if picture.prov else None)
-    for number in sorted({*mine, *read}):
-        for item in [] if number in read else mine.get(number, []):
-            if item.label == DocItemLabel.SECTION_HEADER:
-                made.add_heading(text=item.text, level=item.level, prov=item.prov[0])
-            else:
-                made.add_text(label=item.label, text=item.text, orig=item.orig, prov=item.prov[0])
-        for line in read.get(number, []):
+    document.delete_items(node_items=[item for item in (*document.texts, *document.tables) if item.prov and item.prov[0].page_no in read])
+    for number in sorted(read):
+        for line in read[number]:
             box = BoundingBox(l=0, t=0, r=0, b=0)
-            made.add_text(label=DocItemLabel.TEXT, text=line, prov=ProvenanceItem(page_no=number, bbox=box, charspan=(0, len(line))))
-    return made
+            document.add_text(label=DocItemLabel.TEXT, text=line, prov=ProvenanceItem(page_no=number, bbox=box, charspan=(0, len(line))))
+    pages, page = [], 0
+    for child in document.body.children:
+        page = _first_page(document, child.resolve(document)) or page  # what lies on no page stays behind what it follows
+        pages.append(page)
+    order = sorted(range(len(pages)), key=pages.__getitem__)
+    document.body.children = [document.body.children[i] for i in order]
+    return document
+
+
+def _first_page(document: Any, node: Any) -> int:
+    """The page of a node, or of the first item below it that has one; 0 for none."""
+    from docling_core.types.doc.document import ContentLayer
+
+    everything = document.iterate_items(root=node, with_groups=True, traverse_pictures=True, included_content_layers=set(ContentLayer))
+    return next((item.prov[0].page_no for item, _ in everything if getattr(item, "prov", None)), 0)
 
 
 def _grid(table: Any) -> Grid:

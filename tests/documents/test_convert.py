@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlpipe.documents.convert import Reader
+from mlpipe.documents.convert import Reader, _with_lines
 from mlpipe.documents.result import How
 
 ENTITY = b"""<?xml version="1.0"?>
@@ -39,3 +39,34 @@ def test_a_document_brings_in_no_other_file(reader, tmp_path):
     }.items():
         found = reader.read(name, data)
         assert "SECRETXYZ" not in found.markdown + found.plain, name
+
+
+def test_lines_of_scanned_pages_stand_where_their_pages_do():
+    """Before the next page, in place of what the text layer said there; lists, headings and tables of other pages stay as they are."""
+    from docling_core.types.doc import DocItemLabel, DoclingDocument, ProvenanceItem, TableCell, TableData
+    from docling_core.types.doc.base import BoundingBox, Size
+
+    def on(page):
+        return ProvenanceItem(page_no=page, bbox=BoundingBox(l=0, t=0, r=0, b=0), charspan=(0, 1))
+
+    def grid(text):
+        cell = TableCell(text=text, start_row_offset_idx=0, end_row_offset_idx=1, start_col_offset_idx=0, end_col_offset_idx=1)
+        return TableData(num_rows=1, num_cols=1, table_cells=[cell])
+
+    document = DoclingDocument(name="x")
+    for number in range(1, 5):
+        document.add_page(page_no=number, size=Size(width=1, height=1))
+    document.add_heading(text="Head", level=1, prov=on(1))
+    document.add_text(label=DocItemLabel.TEXT, text="of no page")
+    document.add_table(data=grid("kept"), prov=on(1))
+    document.add_text(label=DocItemLabel.TEXT, text="ghost", prov=on(2))
+    group = document.add_list_group()
+    document.add_list_item(text="one", parent=group, prov=on(3))
+    document.add_list_item(text="two", parent=group, prov=on(3))
+    document.add_table(data=grid("ghost"), prov=on(4))
+    text = _with_lines(document, {2: ["second", "page"], 4: ["last"]}).export_to_markdown()
+    words = [word for word in text.replace("|", " ").split() if word.strip("-#")]
+    assert words == ["Head", "of", "no", "page", "kept", "second", "page", "one", "two", "last"]
+    assert "- one\n- two" in text
+    assert "ghost" not in text
+    assert len(document.tables) == 1
