@@ -39,6 +39,7 @@ This page is printed by `python -m tests.converted_documents`, and a test compar
 TAIL = """
 Legacy Office files are read where LibreOffice is installed, and else refused by name.
 Pages without a text layer and pictures are read by RapidOCR, whose models come in its package.
+These models read Latin and Chinese letters; of scans in others (Cyrillic, Greek, Hebrew, Arabic) comes nothing or nonsense.
 """
 
 
