@@ -16,8 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from mlpipe.documents.cache import Cache
-from mlpipe.documents.gather import Document, Policy, gather
-from mlpipe.documents.pool import Limits
+from mlpipe.documents.gather import Policy, gather
+from mlpipe.documents.pool import Document, Limits
 from mlpipe.documents.result import Converted, How
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

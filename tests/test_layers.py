@@ -35,7 +35,7 @@ SHARED = {
     "features": {"graph", "encode", "tokens", "tokeniser"},
     # sql.py's answer and documents.py's rows are Parquet files, and documents.py's labels a CSV file
     "sources": {"streams", "textlines", "remote", "jsontext", "sheets", "answers", "database", "parquet", "csv", "families"},
-    "models": {"network", "texts", "pretraining"},
+    "models": {"network", "texts", "text", "pretraining"},
     "splits": {"random"},  # group.py hashes as random.py does
 }
 FREE = {"cli", "stages", "training", "exporters", "documents"}  # rooms whose files are parts of one work and know each other

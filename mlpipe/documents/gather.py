@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mlpipe.console import console
 from mlpipe.digest import sha256_file
 from mlpipe.documents.cache import Cache
-from mlpipe.documents.pool import Job, Limits, convert_all
+from mlpipe.documents.pool import Document, Limits, convert_all
 from mlpipe.documents.result import Converted, How
 from mlpipe.errors import DataError, MachineError, listed
 
 SHOWN = 50
-
-
-@dataclass(frozen=True)
-class Document:
-    """A file to read: its name (unique, relative), where it lies, its password."""
-
-    name: str
-    file: Path
-    password: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,7 @@ def gather(
         console.say(
             f"  documents: {len(documents):,} found, {len(documents) - len(missing):,} known from before, {len(missing):,} to convert"
         )
-    jobs = [Job(documents[i].name, documents[i].file, documents[i].password) for i in missing]
+    jobs = [documents[i] for i in missing]
     pages, every = 0, max(1, len(jobs) // 10)
     with console.progress("documents", len(jobs)) as bar:
         for count, (number, found) in enumerate(convert_all(jobs, how, workers, limits) if jobs else (), 1):

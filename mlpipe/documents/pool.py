@@ -26,8 +26,8 @@ WORKER = (sys.executable, "-m", "mlpipe.documents.worker")
 
 
 @dataclass(frozen=True)
-class Job:
-    """A document to convert: its name for people (its ending decides the format), where it lies, its password."""
+class Document:
+    """A file to read: its name (unique, relative; its ending decides the format), where it lies, its password."""
 
     name: str
     file: Path
@@ -43,7 +43,7 @@ class Limits:
 
 
 def convert_all(
-    jobs: Sequence[Job], how: How, workers: int, limits: Limits, command: Sequence[str] = ()
+    jobs: Sequence[Document], how: How, workers: int, limits: Limits, command: Sequence[str] = ()
 ) -> Iterator[tuple[int, Converted]]:
     """(number of the job, what came of it) as the documents are done, in any order; every job gives one.
 
@@ -79,7 +79,14 @@ def convert_all(
 
 
 def _crew(
-    jobs: Sequence[Job], waiting: Any, done: Any, stop: threading.Event, how: How, limits: Limits, command: Sequence[str], scratch: Path
+    jobs: Sequence[Document],
+    waiting: Any,
+    done: Any,
+    stop: threading.Event,
+    how: How,
+    limits: Limits,
+    command: Sequence[str],
+    scratch: Path,
 ) -> None:
     """One worker after another, until no job is left."""
     worker: Worker | None = None
@@ -129,7 +136,7 @@ class Worker:
         self._rest = b""
         self._send({"how": how.as_dict()})
 
-    def convert(self, job: Job, limits: Limits, stop: threading.Event) -> Converted | None:
+    def convert(self, job: Document, limits: Limits, stop: threading.Event) -> Converted | None:
         """What came of a document, or None when `stop` was set meanwhile. The time of starting up does not count."""
         if self._fresh and not self._ready(stop):
             return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mlpipe.documents.gather import Document
+from mlpipe.documents.pool import Document
 from mlpipe.documents.result import Converted
 from mlpipe.errors import DataError, listed
 

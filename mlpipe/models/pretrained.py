@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from mlpipe.base import expand, read_json
 from mlpipe.errors import DataError, SpecError, listed
-from mlpipe.models.base import Model
+from mlpipe.models.text import TextModel
 from mlpipe.schema import Tensors
 
 if TYPE_CHECKING:
@@ -23,11 +23,8 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 RELATIVE = "(relative to the pipeline file's folder)"
 SAVE = "transformers' `model.save_pretrained(FOLDER)` writes config.json and model.safetensors"
 
-Positive = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 
-
-class Pretrained(Model):
+class Pretrained(TextModel):
     """A text encoder from a folder of Hugging Face's (config.json, model.safetensors), for texts of the feature `tokens`.
 
     `freeze` leaves it as it is and trains the head alone: each text then goes through it once, before the first epoch. Otherwise
@@ -40,10 +37,6 @@ class Pretrained(Model):
     path: Annotated[str, Field(min_length=1)]
     freeze: bool = True
     pooling: Literal["mean", "first"] = "mean"
-    hidden: tuple[Positive, ...] = ()
-    dropout: Share = 0.1
-    one_hot_up_to: Annotated[int, Field(ge=0)] = 64
-    category_width: Positive = 16
     _base: Path | None = PrivateAttr(default=None)
 
     @classmethod
@@ -111,17 +104,15 @@ class Pretrained(Model):
         plain = {key: value for key, value in config.items() if key not in VOLATILE and not key.startswith("_")}
         return {"config": plain, "vocabulary": vocabulary}
 
-    def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
-        """The network, its encoder not yet loaded. Raises SpecError when encoder and tokens do not fit each other."""
-        from mlpipe.models import network, pretraining
+    def texts(self, tensors: Tensors, arguments: Mapping[str, Any]) -> nn.Module:
+        """The encoder, not yet loaded. Raises SpecError when encoder and tokens do not fit each other."""
+        from mlpipe.models import pretraining
 
         if words := [sequence.column for sequence in tensors.text if sequence.unit != "tokens"]:
             raise SpecError(
                 f"the model 'pretrained' reads tokens, and {words[0]!r} gives words and characters",
                 hint="give it the feature: {kind: tokens, columns: [...], tokeniser: FOLDER}, or take the model mlp",
             )
-        if not tensors.text:
-            raise SpecError("the model 'pretrained' reads text, and no feature gives any", hint="add a feature: {kind: tokens, ...}")
         for sequence in tensors.text:
             wanted = arguments["vocabulary"]
             if wanted and sequence.vocabulary and wanted != sequence.vocabulary:
@@ -129,21 +120,7 @@ class Pretrained(Model):
                     f"the tokeniser of {sequence.column!r} is not that of {self.path}: the same ids would mean other words",
                     hint=f"set the feature's tokeniser: {self.path}",
                 )
-        texts = pretraining.Encoded(tensors.text, arguments["config"], self.path, self.pooling, self.freeze)
-        return network.TabularNet(
-            numeric=len(tensors.numeric),
-            plain=len(tensors.plain),
-            cardinalities=tensors.cardinalities,
-            outputs=outputs,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            normalisation="none",
-            activation="relu",
-            embedding=None,
-            one_hot_up_to=self.one_hot_up_to,
-            category_width=self.category_width,
-            texts=texts,
-        )
+        return pretraining.Encoded(tensors.text, arguments["config"], self.path, self.pooling, self.freeze)
 
     def load(self, net: nn.Module) -> None:
         """The encoder's weights from model.safetensors. Raises SpecError when they do not fit config.json."""

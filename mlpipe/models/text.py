@@ -30,7 +30,7 @@ class TextModel(Model):
     category_width: Positive = 16
 
     @abstractmethod
-    def texts(self, tensors: Tensors) -> nn.Module:
+    def texts(self, tensors: Tensors, arguments: Mapping[str, Any]) -> nn.Module:
         """The part of the network that reads the texts."""
 
     def build(self, tensors: Tensors, outputs: int, arguments: Mapping[str, Any]) -> nn.Module:
@@ -54,7 +54,7 @@ class TextModel(Model):
             embedding=None,
             one_hot_up_to=self.one_hot_up_to,
             category_width=self.category_width,
-            texts=self.texts(tensors),
+            texts=self.texts(tensors, arguments),
         )
 
 
@@ -69,7 +69,7 @@ class TextBag(TextModel):
     forget: Share = 0.3
     pooling: Literal["sqrt", "mean"] = "sqrt"
 
-    def texts(self, tensors: Tensors) -> nn.Module:
+    def texts(self, tensors: Tensors, arguments: Mapping[str, Any]) -> nn.Module:
         """A bag for each column."""
         from mlpipe.models import texts
 
@@ -86,7 +86,7 @@ class TextCnn(TextModel):
     windows: Annotated[tuple[Positive, ...], Field(min_length=1)] = (2, 3, 4)
     dropout: Share = 0.3
 
-    def texts(self, tensors: Tensors) -> nn.Module:
+    def texts(self, tensors: Tensors, arguments: Mapping[str, Any]) -> nn.Module:
         """A convolution for each column."""
         from mlpipe.models import texts
 
@@ -111,7 +111,7 @@ class Transformer(TextModel):
             raise ValueError(f"width {self.width} cannot be shared by {self.heads} heads; take a multiple of {self.heads}")
         return self
 
-    def texts(self, tensors: Tensors) -> nn.Module:
+    def texts(self, tensors: Tensors, arguments: Mapping[str, Any]) -> nn.Module:
         """An encoder for each column."""
         from mlpipe.models import texts
 

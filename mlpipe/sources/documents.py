@@ -14,9 +14,9 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from mlpipe.base import Settings, expand
 from mlpipe.documents import rows
 from mlpipe.documents.cache import KNOWN, Cache, versions
-from mlpipe.documents.gather import Document, Gathered, Policy, gather
+from mlpipe.documents.gather import Gathered, Policy, gather
 from mlpipe.documents.models import check_models
-from mlpipe.documents.pool import Limits
+from mlpipe.documents.pool import Document, Limits
 from mlpipe.documents.result import How
 from mlpipe.errors import DataError, did_you_mean, listed
 from mlpipe.sources import remote

@@ -6,8 +6,8 @@ import pytest
 
 from mlpipe.documents import pool
 from mlpipe.documents.cache import Cache, forget_others
-from mlpipe.documents.gather import Document, Policy, gather
-from mlpipe.documents.pool import Limits
+from mlpipe.documents.gather import Policy, gather
+from mlpipe.documents.pool import Document, Limits
 from mlpipe.documents.result import Converted, How
 from mlpipe.errors import DataError, MachineError
 from tests.documents.test_pool import STUB

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mlpipe.documents.pool import Job, Limits, convert_all
+from mlpipe.documents.pool import Document, Limits, convert_all
 from mlpipe.documents.result import How
 from mlpipe.errors import MachineError
 
@@ -20,7 +20,7 @@ def converted(folder, texts: dict[str, str], workers: int = 1, limits: Limits = 
     for name, text in texts.items():
         path = folder / name
         path.write_text(text, encoding="utf-8")
-        jobs.append(Job(name, path))
+        jobs.append(Document(name, path))
     return {jobs[number].name: found for number, found in convert_all(jobs, How(), workers, limits, command)}
 
 
@@ -61,7 +61,7 @@ def test_a_worker_that_cannot_begin_is_no_fault_of_a_document(tmp_path):
 def test_a_caller_who_stops_early_leaves_no_process(tmp_path):
     import psutil
 
-    jobs = [Job(f"{name}.md", tmp_path / f"{name}.md") for name in ("a", "stuck")]
+    jobs = [Document(f"{name}.md", tmp_path / f"{name}.md") for name in ("a", "stuck")]
     for job in jobs:
         job.file.write_text("x")
     results = convert_all(jobs, How(), 2, Limits(seconds=600, megabytes=600), STUB)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet as pq
 
-from mlpipe.documents.gather import Document
+from mlpipe.documents.pool import Document
 from mlpipe.documents.result import Converted, Grid, Passage
 from mlpipe.documents.rows import folder_of, names_of, write_rows
 from mlpipe.errors import DataError
