@@ -29,7 +29,7 @@ def wordpiece(folder: Path, texts: Sequence[str] = TEXTS, *, special: Sequence[s
 
 
 def small_bert(folder: Path, *, kind: str = "bert", tokeniser: bool = True, **changes: Any) -> Path:
-    """The folder: config.json, model.safetensors, tokenizer.json. `kind` bert or distilbert."""
+    """The folder: config.json, model.safetensors, tokenizer.json. `kind` is a name of transformers' for an encoder."""
     import torch
     from transformers import AutoConfig, AutoModel
     from transformers.utils import logging
@@ -37,10 +37,8 @@ def small_bert(folder: Path, *, kind: str = "bert", tokeniser: bool = True, **ch
     logging.disable_progress_bar()
     if tokeniser:
         wordpiece(folder)
-    sizes = {
-        "bert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48},
-        "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48},
-    }[kind]
+    usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if kind == "distilbert" else usual
     with torch.random.fork_rng():
         torch.manual_seed(11)
         config = AutoConfig.for_model(kind, **{"vocab_size": 120, "max_position_embeddings": 64, "pad_token_id": 0, **sizes, **changes})

@@ -13,7 +13,7 @@ from mlpipe.digest import sha256_bytes
 from mlpipe.errors import DataError, SpecError
 from mlpipe.features.base import Feature, Fitted, TextSequence
 from mlpipe.features.graph import GraphBuilder, Part
-from mlpipe.features.tokeniser import MAKE, Tokeniser, pad_of, tokeniser_of, vocabulary_digest
+from mlpipe.features.tokeniser import MAKE, Tokeniser, pad_of, tokeniser_of, unknown_of, vocabulary_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAME = "tokenizer.json"
 WIDE = 12  # heads and widths of a usual encoder: what it keeps of a row on its way decides how many rows a graph takes at once
 STATES = 8 * 768
+OFTEN = 0.1  # unknown tokens: a tokeniser of the right language has next to none
 
 
 class FittedTokens(Fitted):
@@ -43,6 +44,7 @@ class FittedTokens(Fitted):
     missing: int = 0
     distinct: int = 0
     cut: int = 0  # train rows whose text has more tokens
+    unknown: float = 0.0  # of the tokens of the different train texts, those that the tokeniser has no id for
 
     def emit(self, graph: GraphBuilder) -> list[Part]:
         """The input alone."""
@@ -54,7 +56,7 @@ class FittedTokens(Fitted):
         return [Part("text", edge, sequence=sequence)]
 
     def remarks(self) -> list[str]:
-        """A column that says nothing, and texts that are cut."""
+        """A column that says nothing, texts that are cut, and texts that the tokeniser can hardly read."""
         present = self.rows - self.missing
         if not present:
             return [f"{self.column}: no value in the train rows; it carries nothing"]
@@ -62,6 +64,8 @@ class FittedTokens(Fitted):
         if self.cut:
             share = f"{self.cut:,} of {present:,} train texts have"
             found.append(f"{self.column}: {share} more than {self.length:,} tokens; the rest of them is not read (`max_length`)")
+        if self.unknown >= OFTEN:
+            found.append(f"{self.column}: {self.unknown:.0%} of the train tokens are unknown to the tokeniser; is it for another language?")
         return found
 
 
@@ -121,6 +125,7 @@ class Tokens(Feature):
         vocabulary, size = vocabulary_digest(tokeniser), 1 + max(tokeniser.get_vocab(with_added_tokens=True).values(), default=0)
         counts = text_counts(values)
         counts.pop("", None)  # the empty text is how a client sends "missing"
+        cut, unknown = Tokeniser(tokeniser, self.max_length, pad).looked_at(counts, unknown_of(tokeniser, data))
         return FittedTokens(
             column=column,
             digest=sha256_bytes(data),
@@ -131,5 +136,6 @@ class Tokens(Feature):
             rows=len(values),
             missing=len(values) - sum(counts.values()),
             distinct=len(counts),
-            cut=Tokeniser(tokeniser, self.max_length, pad).longer(counts),
+            cut=cut,
+            unknown=unknown,
         )

@@ -55,6 +55,14 @@ def pad_of(tokeniser: tokenizers.Tokenizer, data: bytes, name: str) -> int:
     )
 
 
+def unknown_of(tokeniser: tokenizers.Tokenizer, data: bytes) -> int | None:
+    """The id of what the tokeniser does not know; None where it has none, since it falls back to bytes."""
+    made = json.loads(data)["model"]
+    name, number = made.get("unk_token"), made.get("unk_id")
+    found = tokeniser.token_to_id(name) if isinstance(name, str) else number
+    return int(found) if isinstance(found, int) else None
+
+
 def vocabulary_digest(tokeniser: tokenizers.Tokenizer) -> str:
     """sha256 of which text has which id: equal for two files that say it in different ways."""
     return sha256_bytes(canonical(tokeniser.get_vocab(with_added_tokens=True)))
@@ -96,9 +104,15 @@ class Tokeniser:
                 longer[row] = bool(coded.overflowing)
         return codes, longer
 
-    def longer(self, counts: Mapping[str, int]) -> int:
-        """How many of the texts, each there so many times, are cut."""
-        return sum(n for n, coded in zip(counts.values(), self._encoded(list(counts)), strict=True) if coded.overflowing)
+    def looked_at(self, counts: Mapping[str, int], unknown: int | None) -> tuple[int, float]:
+        """How many of the texts, each there so many times, are cut; of the tokens of the different ones, what share is `unknown`."""
+        cut = tokens = without = 0
+        for n, coded in zip(counts.values(), self._encoded(list(counts)), strict=True):
+            cut += n if coded.overflowing else 0
+            own = [number for number, mark in zip(coded.ids, coded.special_tokens_mask, strict=True) if not mark]
+            tokens += len(own)
+            without += own.count(unknown) if unknown is not None else 0
+        return cut, round(without / tokens, 6) if tokens else 0.0
 
     def _encoded(self, texts: list[str]) -> Iterator[tokenizers.Encoding]:
         for start in range(0, len(texts), AT_ONCE):

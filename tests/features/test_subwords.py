@@ -83,6 +83,14 @@ def test_a_fit_counts_rows_and_texts_that_are_cut(file):
     assert "no value" in fit(file, [None, ""]).remarks()[0]
 
 
+def test_a_tokeniser_for_another_language_is_noticed(file):
+    """It would read every text as the same unknown tokens, and no error would say so."""
+    assert fit(file, ["カードはどこ", "新しい"]).unknown == 1.0
+    told = "t: 33% of the train tokens are unknown to the tokeniser; is it for another language?"
+    assert fit(file, ["カード", "my card"]).remarks() == [told]
+    assert fit(file, ["my card", "the rate"]).unknown == 0.0
+
+
 def test_a_vocabulary_is_known_by_its_content(file, tmp_path):
     """The same vocabulary in a file written otherwise is the same; another one is another."""
     (tmp_path / "same").mkdir()

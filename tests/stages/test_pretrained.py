@@ -229,6 +229,22 @@ def test_an_encoder_is_trained_on_and_exported(copy):
     assert not np.array_equal(before[name], after[f"texts.encoder.{name}"])
 
 
+@pytest.mark.parametrize(
+    "model",
+    [{"kind": "text_bag", "width": 8}, {"kind": "text_cnn", "width": 8, "channels": 8}, {"kind": "mlp", "hidden": [8], "text_width": 8}],
+)
+def test_other_models_read_tokens_too(copy, model):
+    """Also of a tokeniser that pads with 1."""
+    wordpiece(copy / "own", special=("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"))
+    changed = settings()
+    changed["prepare"]["features"][0]["tokeniser"] = "own"
+    changed["train"]["model"] = model
+    write_pipeline(copy / "p.yaml", changed)
+    chain(copy / "p.yaml", copy / "runs")
+    assert read_json(copy / "runs" / "p" / "evaluate" / "metrics.json")["accuracy"] > 0.8
+    assert read_json(copy / "runs" / "p" / "export" / "parity.json")["worst_scaled"] <= 1e-5
+
+
 def test_two_tokenisers_have_two_files(copy):
     wordpiece(copy / "own", ["other words"], size=60)
     changed = settings()
