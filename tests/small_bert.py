@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,21 @@ TEXTS = (
 
 
 def wordpiece(folder: Path, texts: Sequence[str] = TEXTS, *, special: Sequence[str] = WORDS, size: int = 120) -> Path:
-    """tokenizer.json: lower case, words and pieces of these texts, [CLS] and [SEP] around each."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    """tokenizer.json: lower case, words of these texts and letters, [CLS] and [SEP] around each; always `size` tokens.
 
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    Put together by hand: what the package's trainer gives differs from process to process.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    words = [word for text in texts for word in text.lower().split()]
+    pieces = [sign for letter in string.ascii_lowercase for sign in (letter, f"##{letter}")]
+    tokens = list(dict.fromkeys([*special, *pieces, *words]))
+    tokens += [f"[unused{number}]" for number in range(size - len(tokens))]
+    assert len(tokens) == size
+    made = Tokenizer(models.WordPiece({token: number for number, token in enumerate(tokens)}, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=size, special_tokens=list(special), show_progress=False))
+    made.add_special_tokens([*special])
     ends = [(mark, made.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
     made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     folder.mkdir(parents=True, exist_ok=True)
