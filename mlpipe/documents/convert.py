@@ -175,12 +175,17 @@ def _converter(kind: str, how: How, password: str = "") -> Any:
 
     if kind == "plain":
         return DocumentConverter()
-    backend: dict[str, Any] = {"backend": PyPdfiumDocumentBackend} if kind.endswith("pypdfium2") else {}
-    if password:
-        locked = PdfBackendOptions if backend else ThreadedDoclingParseBackendOptions
-        backend["backend_options"] = locked(password=password, **({} if backend else {"parser_threads": 1, "render_pages": False}))
-    if kind.startswith("native"):
-        option: Any = NativePdfFormatOption(pipeline_options=NativePdfPipelineOptions(parser_threads=1), **backend)
+    native, other = kind.startswith("native"), kind.endswith("pypdfium2")
+    backend: dict[str, Any] = {"backend": PyPdfiumDocumentBackend} if other else {}
+    if other:
+        backend["backend_options"] = PdfBackendOptions(password=password or None)
+    elif native or password:  # no model looks at the pages: drawing them is a third of the work
+        backend["backend_options"] = ThreadedDoclingParseBackendOptions(
+            password=password or None, parser_threads=1, render_pages=not native, include_bitmap_images=False
+        )
+    if native:
+        options = NativePdfPipelineOptions(parser_threads=1, generate_page_images=False, generate_picture_images=False)
+        option: Any = NativePdfFormatOption(pipeline_options=options, **backend)
     else:
         # pages without a text layer are read by our own RapidOCR, whose models need no folder
         option = PdfFormatOption(pipeline_options=PdfPipelineOptions(artifacts_path=how.artifacts, do_ocr=False), **backend)

@@ -53,7 +53,8 @@ def _engine() -> Any:
             return images, result
 
     logging.getLogger("RapidOCR").setLevel(logging.ERROR)
-    return Engine(params={"Global.log_level": "error"})
+    # one thread: more are no quicker on a page, and the other workers have the other cores
+    return Engine(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1})
 
 
 def page_pictures(data: bytes, numbers: list[int], password: str = "") -> Any:

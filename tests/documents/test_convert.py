@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlpipe.documents.convert import Reader, _with_lines
+from mlpipe.documents.convert import Reader, _converter, _with_lines
 from mlpipe.documents.result import How
 
 ENTITY = b"""<?xml version="1.0"?>
@@ -39,6 +39,22 @@ def test_a_document_brings_in_no_other_file(reader, tmp_path):
     }.items():
         found = reader.read(name, data)
         assert "SECRETXYZ" not in found.markdown + found.plain, name
+
+
+def test_pages_of_pdfs_are_not_drawn_unless_a_model_looks_at_them():
+    """By default Docling draws and packs every page and picture, for nobody: it doubles the time that a PDF takes."""
+    from docling.datamodel.base_models import InputFormat
+
+    for password in ("", "secret"):
+        option = _converter("native", How(), password).format_to_options[InputFormat.PDF]
+        assert not (option.pipeline_options.generate_page_images or option.pipeline_options.generate_picture_images)
+        assert not (option.backend_options.render_pages or option.backend_options.include_bitmap_images)
+        other = _converter("native by pypdfium2", How(), password).format_to_options[InputFormat.PDF].backend_options
+        assert {(options.password.get_secret_value() if options.password else "") for options in (option.backend_options, other)} == {
+            password
+        }
+    layout = _converter("layout", How(pdf="layout", artifacts="x"), "secret").format_to_options[InputFormat.PDF]
+    assert layout.backend_options.render_pages
 
 
 def test_lines_of_scanned_pages_stand_where_their_pages_do():
