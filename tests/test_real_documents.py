@@ -15,6 +15,17 @@ from tests.converted_documents import entries, page
 GERMAN = str.maketrans(",.", ".,")
 
 
+def cells(text: str) -> list[list[str]]:
+    """The rows of the page's table."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def number(text: str) -> float:
+    """A cell as a number."""
+    return float(text.replace(",", "") or "nan")
+
+
 @pytest.mark.slow
 @pytest.mark.data
 def test_every_document_is_read_or_named_with_the_right_reason(shared_data: Path) -> None:
@@ -29,7 +40,11 @@ def test_every_document_is_read_or_named_with_the_right_reason(shared_data: Path
     assert all(result.reason == "unsupported" and "soffice --headless --convert-to" in result.detail for result in refused.values())
     worse = [entry.name for entry in found if (entry.own_similarity or 0) > (entry.similarity or 0) + 0.001]
     assert worse == []
-    assert page(found) == (ROOT / "docs" / "documents.md").read_text(encoding="utf-8")
+    now, then = cells(page(found)), cells((ROOT / "docs" / "documents.md").read_text(encoding="utf-8"))
+    assert [row[:2] for row in now] == [row[:2] for row in then]
+    for new, old in zip(now, then, strict=True):  # another processor may read a letter of a scan otherwise
+        for one, other in zip(new[2:], old[2:], strict=True):
+            assert one == other or abs(number(one) - number(other)) <= 0.02 * max(1.0, number(other)), (new, old)
 
 
 @pytest.mark.slow
