@@ -16,7 +16,7 @@ from mlpipe.errors import MachineError
 
 PACKAGES = ("docling", "docling-core", "docling-parse", "pypdfium2", "rapidocr")
 KNOWN = ".documents"  # the folder in a run folder
-WORK = 1  # raised when our own part of a conversion changes
+WORK = 2  # raised when our own part of a conversion changes
 
 
 def versions() -> dict[str, str]:

@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mlpipe.documents.result import Converted, Grid, How, Passage, failed
 
 WORD = re.compile(r"\w+")
 XML = ("xml", "nxml", "xbrl")
+FEW_WORDS, MORE = 30, 3  # of a text layer that may be a stamp's; how many times more OCR must read on such a page to be believed
 PLAIN_TEXTS = ("tex", "latex", "vtt")  # whose readers want UTF-8 without a mark
 
 
@@ -91,10 +93,13 @@ class Reader:
         count = max(result.input.page_count, len(document.pages))
         lost = tuple(number for number in range(1, count + 1) if number not in document.pages)
         texts = _pages_with_text(document)
-        wanted = [n for n in range(1, count + 1) if n not in lost and (self.how.ocr == "force" or n not in texts)]
+        stamped = _stamped(document)  # a picture with hardly a word: a cover, or a scan with a stamp
+        wanted = [n for n in range(1, count + 1) if n not in lost and (self.how.ocr == "force" or n not in texts or n in stamped)]
         scanned: list[int] = []
         if wanted and self.how.ocr != "off":
             read = {number: lines for number, picture in page_pictures(data, wanted, password) if (lines := self.ocr.lines(picture))}
+            if self.how.ocr != "force":
+                read = {n: lines for n, lines in read.items() if len(WORD.findall(" ".join(lines))) >= MORE * stamped.get(n, 0)}
             scanned = sorted(read)
             document = _with_lines(document, read) if read else document
         blank = tuple(n for n in range(1, count + 1) if n not in lost and n not in texts and n not in scanned)
@@ -216,6 +221,21 @@ def _title(document: Any) -> str:
 
 def _pages_with_text(document: Any) -> set[int]:
     return {place.page_no for item in [*document.texts, *document.tables] for place in item.prov if getattr(item, "text", "x").strip()}
+
+
+def _stamped(document: Any) -> dict[int, int]:
+    """Pages of which a picture covers half or more, and whose text layer has a few words: by number, how many."""
+    words: Counter[int] = Counter()
+    for item in document.texts:
+        for place in item.prov[:1]:
+            words[place.page_no] += len(WORD.findall(item.text))
+    covered = set()
+    for picture in document.pictures:
+        for place in picture.prov[:1]:
+            size = document.pages[place.page_no].size if place.page_no in document.pages else None
+            if size is not None and abs(place.bbox.width * place.bbox.height) >= size.width * size.height / 2:
+                covered.add(place.page_no)
+    return {number: words[number] for number in covered if 0 < words[number] <= FEW_WORDS}
 
 
 def _paged(document: Any, sizes: dict[int, tuple[int, int]]) -> Any:

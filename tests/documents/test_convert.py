@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlpipe.documents.convert import Reader, _converter, _with_lines
+from mlpipe.documents.convert import Reader, _converter, _stamped, _with_lines
 from mlpipe.documents.result import How
 
 ENTITY = b"""<?xml version="1.0"?>
@@ -86,3 +86,19 @@ def test_lines_of_scanned_pages_stand_where_their_pages_do():
     assert "- one\n- two" in text
     assert "ghost" not in text
     assert len(document.tables) == 1
+
+
+def test_a_scan_with_a_stamp_is_told_from_a_page_with_text():
+    """By a picture that covers the page and a text layer of a few words; a small picture, or many words, make no scan."""
+    from docling_core.types.doc import DocItemLabel, DoclingDocument, ProvenanceItem, Size
+    from docling_core.types.doc.base import BoundingBox
+
+    document = DoclingDocument(name="x")
+    for number, (part, words) in enumerate([(1.0, 3), (0.4, 3), (1.0, 60), (1.0, 0)], 1):
+        document.add_page(page_no=number, size=Size(width=100, height=200))
+        box = BoundingBox(l=0, t=200 * part, r=100, b=0, coord_origin="BOTTOMLEFT")
+        document.add_picture(prov=ProvenanceItem(page_no=number, bbox=box, charspan=(0, 0)))
+        if words:
+            place = ProvenanceItem(page_no=number, bbox=BoundingBox(l=0, t=9, r=9, b=0, coord_origin="BOTTOMLEFT"), charspan=(0, 1))
+            document.add_text(label=DocItemLabel.TEXT, text="word " * words, prov=place)
+    assert _stamped(document) == {1: 3}
